@@ -120,6 +120,7 @@ STEP_ROLLBACK_TRANSITIONS: Mapping[StepRollback, frozenset[StepRollback]] = {
             StepRollback.COMPENSATED,
             StepRollback.UNDOING,
             StepRollback.UNDONE,
+            StepRollback.UNDO_FAILED,
         }
     ),
     StepRollback.COMPENSATING: frozenset(

@@ -91,6 +91,8 @@ class StepProgress:
     """The encoded rollback failure; `None` in a commit leaves what is stored."""
     due_at: float | None = None
     """When a retry is due, by the wall clock."""
+    nested: bool = False
+    """Its body did nested work, which is recorded below it and rolled back with it."""
     finished_at: float | None = None
 
 
