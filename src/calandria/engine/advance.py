@@ -1,0 +1,249 @@
+"""The decision core: what happens next at one level of a run.
+
+`advance` is total and deterministic. It takes a plan, a state and one event and says what is to be
+done; it never performs anything, never looks at a clock, and never raises because of what a user's
+step did. Whoever drives it commits what it intends, performs it, and returns what came of it as
+the next events. The same function decides whether a step ran in this thread, in another, on an
+event loop, or in another process.
+
+    forward ──a step fails──▶ draining ──▶ rolling back ──▶ done
+       │                         ▲
+       └──halt, cancel, abort────┘──▶ done
+
+Rollback, in order: stop starting; let everything in flight settle (a late success joins the undo
+list); compensate what failed; undo what completed, in the reverse of the recorded order; collect
+what could not be rolled back and go on.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from calandria.engine.commands import (
+    Command,
+    Ending,
+    Finish,
+    GiveUp,
+    Reconcile,
+    RetryLater,
+    RunStep,
+)
+from calandria.engine.events import (
+    Began,
+    Event,
+    Outcome,
+    Reconciled,
+    RetryDue,
+    RollbackCutOff,
+    RollbackRetryDue,
+    RolledBack,
+    Settled,
+    Stopped,
+    Stopping,
+    TakenUp,
+    UndoAsked,
+)
+from calandria.engine.node_state import NodeState
+from calandria.engine.rollback import (
+    begin_rollback,
+    on_rollback_cut_off,
+    on_rolled_back,
+    retry_backward,
+    run_backward,
+)
+from calandria.engine.state import LevelState, Phase
+from calandria.plan.model import NodeKind, Plan
+from calandria.statuses import StepRollback, StepStatus
+
+
+def advance(plan: Plan, state: LevelState, event: Event) -> tuple[LevelState, list[Command]]:
+    """Return the state after `event`, and what is to be done now.
+
+    The state passed in is taken over: it is the one returned, changed in place.
+    """
+    match event:
+        case Settled():
+            commands = _settled(plan, state, event)
+        case Began():
+            commands = _start_ready(plan, state)
+        case RetryDue(name):
+            commands = _retry(state, name)
+        case RolledBack():
+            commands = on_rolled_back(plan, state, event)
+        case RollbackRetryDue(name):
+            commands = retry_backward(plan, state, name)
+        case RollbackCutOff(name):
+            commands = on_rollback_cut_off(state, name)
+        case Stopped(why):
+            commands = _stop(state, why)
+        case TakenUp(max_recoveries):
+            state.max_recoveries = max_recoveries
+            commands = _take_up(plan, state)
+        case UndoAsked(max_recoveries):
+            state.max_recoveries = max_recoveries
+            commands = _undo_by_hand(plan, state)
+        case Reconciled():
+            commands = _reconciled(plan, state, event)
+    commands += _drained(plan, state)
+    return state, commands
+
+
+def _start_ready(plan: Plan, state: LevelState) -> list[Command]:
+    commands: list[Command] = []
+    while state.ready and len(state.in_flight) < plan.concurrency:
+        node = plan.nodes[heappop(state.ready)]
+        del state.unmet[node.name]
+        state.nodes[node.name] = NodeState(StepStatus.STARTED, attempts=1)
+        state.in_flight.add(node.name)
+        commands.append(RunStep(node.name, 1))
+    return commands
+
+
+def _settled(plan: Plan, state: LevelState, event: Settled) -> list[Command]:
+    node = plan.node(event.name)
+    step = state.nodes[event.name]
+    state.in_flight.discard(event.name)
+    step.nested = step.nested or event.nested
+    if not event.started:
+        step.attempts -= 1
+    match event.outcome:
+        case Outcome.SUCCEEDED | Outcome.SKIPPED:
+            skipped = event.outcome is Outcome.SKIPPED
+            step.move(StepStatus.SKIPPED if skipped else StepStatus.COMPLETED)
+            step.order = event.order
+            _count_down(plan, state, event.name)
+        case Outcome.HALTED:
+            step.move(StepStatus.HALTED)
+            step.order = event.order
+            if state.phase is Phase.FORWARD:
+                state.phase, state.ending = Phase.DRAINING, Ending.HALTED
+        case Outcome.CUT_OFF:
+            return []
+        case Outcome.FAILED:
+            if _may_retry(state) and event.retryable and step.attempts < node.retry.max_attempts:
+                step.move(StepStatus.RETRYING)
+                state.waiting.add(event.name)
+                delay = node.retry.delay_after(step.attempts, event.randomness)
+                return [RetryLater(event.name, delay), *_continue(plan, state)]
+            _fail(state, step, nested_level=node.kind is not NodeKind.STEP, event=event)
+    return _continue(plan, state)
+
+
+def _may_retry(state: LevelState) -> bool:
+    return state.phase is Phase.FORWARD or (
+        state.phase is Phase.DRAINING and state.ending is Ending.HALTED
+    )
+
+
+def _fail(state: LevelState, step: NodeState, *, nested_level: bool, event: Settled) -> None:
+    step.move(StepStatus.FAILED)
+    if nested_level and event.started:
+        # a nested level has rolled itself back; what it could not is left for a manual undo
+        step.roll(StepRollback.UNDO_FAILED if event.incomplete else StepRollback.UNDONE)
+    state.incomplete = state.incomplete or event.incomplete
+    if state.ending in (Ending.COMPLETED, Ending.HALTED):
+        state.phase, state.ending = Phase.DRAINING, Ending.FAILED
+
+
+def _count_down(plan: Plan, state: LevelState, name: str) -> None:
+    for dependent in plan.dependents[name]:
+        if dependent in state.unmet:
+            state.unmet[dependent] -= 1
+            if state.unmet[dependent] == 0:
+                heappush(state.ready, plan.positions[dependent])
+
+
+def _continue(plan: Plan, state: LevelState) -> list[Command]:
+    return _start_ready(plan, state) if state.phase is Phase.FORWARD else []
+
+
+def _retry(state: LevelState, name: str) -> list[Command]:
+    if name not in state.waiting or not _may_retry(state):
+        return []
+    state.waiting.discard(name)
+    step = state.nodes[name]
+    step.move(StepStatus.STARTED)
+    step.attempts += 1
+    step.recoveries = 0
+    state.in_flight.add(name)
+    return [RunStep(name, step.attempts)]
+
+
+def _stop(state: LevelState, why: Stopping) -> list[Command]:
+    if state.phase is Phase.DONE:
+        return []
+    if why is Stopping.ABORTED:
+        state.ending = Ending.ABORTED
+        state.phase = Phase.DRAINING
+    elif state.ending is not Ending.FAILED and state.phase is not Phase.ROLLING_BACK:
+        state.ending = Ending.CANCELLED
+        state.phase = Phase.DRAINING
+    return []
+
+
+def _take_up(plan: Plan, state: LevelState) -> list[Command]:
+    if state.phase is Phase.DRAINING and state.ending is Ending.FAILED:
+        return begin_rollback(plan, state, Ending.FAILED)
+    commands: list[Command] = []
+    for node in plan.nodes:
+        step = state.nodes.get(node.name)
+        if step is None or step.status not in (StepStatus.STARTED, StepStatus.RETRYING):
+            continue
+        if step.status is StepStatus.RETRYING:
+            state.waiting.add(node.name)
+            commands.append(RetryLater(node.name, None))
+            continue
+        state.in_flight.add(node.name)
+        commands.append(_recover(state, node.name, plan))
+    return commands + _continue(plan, state)
+
+
+def _recover(state: LevelState, name: str, plan: Plan) -> Command:
+    node, step = plan.node(name), state.nodes[name]
+    if node.kind is not NodeKind.STEP:
+        return RunStep(name, step.attempts, recovery=True)
+    step.recoveries += 1
+    if step.recoveries > state.max_recoveries:
+        return GiveUp(name)
+    return Reconcile(name) if node.reconciles else RunStep(name, step.attempts, recovery=True)
+
+
+def _undo_by_hand(plan: Plan, state: LevelState) -> list[Command]:
+    state.incomplete = False
+    return begin_rollback(plan, state, Ending.UNDONE)
+
+
+def _reconciled(plan: Plan, state: LevelState, event: Reconciled) -> list[Command]:
+    if state.phase is Phase.ROLLING_BACK:
+        step = state.nodes[event.name]
+        state.in_flight.discard(event.name)
+        if event.outcome is Outcome.SUCCEEDED:
+            step.move(StepStatus.COMPLETED)
+            step.order = event.order
+        elif event.outcome is None or event.outcome is Outcome.FAILED:
+            step.move(StepStatus.FAILED)
+        else:
+            step.move(StepStatus.SKIPPED)
+        return run_backward(plan, state, event.name)
+    if event.outcome is None:
+        return [RunStep(event.name, state.nodes[event.name].attempts, recovery=True)]
+    return _settled(plan, state, Settled(event.name, event.outcome, event.order))
+
+
+def _drained(plan: Plan, state: LevelState) -> list[Command]:
+    """Move a level on that has nothing left in flight."""
+    if state.in_flight or state.phase in (Phase.DONE, Phase.ROLLING_BACK):
+        return []
+    if state.phase is Phase.DRAINING and state.ending is Ending.FAILED:
+        # no further attempt is made at a step that would be rolled back at once
+        for name in state.waiting:
+            state.nodes[name].move(StepStatus.FAILED)
+        state.waiting.clear()
+        return begin_rollback(plan, state, Ending.FAILED)
+    stopping = state.ending in (Ending.CANCELLED, Ending.ABORTED)
+    if state.waiting and not stopping:
+        return []
+    if state.phase is Phase.FORWARD and state.ready:
+        return []
+    state.phase = Phase.DONE
+    return [Finish(state.ending, state.incomplete)]

@@ -1,0 +1,125 @@
+"""Going backward: one compensate or undo at a time, and none of them ends the rest."""
+
+from __future__ import annotations
+
+from calandria.engine.commands import (
+    BeginRollback,
+    Command,
+    Compensate,
+    Ending,
+    Finish,
+    GiveUpRollback,
+    Reconcile,
+    RollbackLater,
+    Undo,
+)
+from calandria.engine.events import RolledBack
+from calandria.engine.node_state import NodeState
+from calandria.engine.state import (
+    Backward,
+    LevelState,
+    Phase,
+    backward_action,
+    rollback_order,
+)
+from calandria.plan.model import Node, NodeKind, Plan
+from calandria.statuses import StepRollback
+
+
+def begin_rollback(plan: Plan, state: LevelState, ending: Ending) -> list[Command]:
+    """Turn the level round: it will end as `ending` once everything outstanding is rolled back."""
+    state.phase, state.ending = Phase.ROLLING_BACK, ending
+    state.ready.clear()
+    state.to_roll_back = rollback_order(plan, state)
+    return [BeginRollback(), *next_rollback(plan, state)]
+
+
+def next_rollback(plan: Plan, state: LevelState) -> list[Command]:
+    """Take up the next step of the rollback, or finish the level."""
+    while state.to_roll_back:
+        name = state.to_roll_back.pop()
+        if backward_action(plan.node(name), state.nodes[name]) is not None:
+            return run_backward(plan, state, name)
+    state.phase = Phase.DONE
+    return [Finish(state.ending, state.incomplete)]
+
+
+def run_backward(plan: Plan, state: LevelState, name: str) -> list[Command]:
+    """Start the next attempt at rolling one step back."""
+    command = start_backward(plan.node(name), state.nodes[name], state.max_recoveries)
+    if command is None:
+        return next_rollback(plan, state)
+    state.in_flight.add(name)
+    return [command]
+
+
+def retry_backward(plan: Plan, state: LevelState, name: str) -> list[Command]:
+    """Try a compensate or undo again whose last attempt failed in this process."""
+    if state.phase is not Phase.ROLLING_BACK:
+        return []
+    step = state.nodes[name]
+    step.rollback_attempts += 1
+    state.in_flight.add(name)
+    return [backward_command(name, step)]
+
+
+def start_backward(
+    node: Node, step: NodeState, max_recoveries: int
+) -> Compensate | Undo | Reconcile | GiveUpRollback | None:
+    """Note the start of a compensate or undo in the step's state and say which it is."""
+    action = backward_action(node, step)
+    if action is None:
+        return None
+    if action is Backward.RECONCILE:
+        return Reconcile(node.name)
+    running = StepRollback.UNDOING if action is Backward.UNDO else StepRollback.COMPENSATING
+    cut_off = step.rollback is running
+    if not cut_off:
+        step.recoveries = step.rollback_attempts = 0
+    step.roll(running)
+    if not cut_off:
+        step.rollback_attempts = 1
+        return backward_command(node.name, step)
+    if node.kind is not NodeKind.STEP:
+        return backward_command(node.name, step)
+    step.recoveries += 1
+    if step.recoveries > max_recoveries:
+        return GiveUpRollback(node.name)
+    return backward_command(node.name, step)
+
+
+def backward_command(name: str, step: NodeState) -> Compensate | Undo:
+    """Return the command for the action the step's state says is under way."""
+    return Undo(name) if step.rollback is StepRollback.UNDOING else Compensate(name)
+
+
+def settle_backward(node: Node, step: NodeState, event: RolledBack) -> RollbackLater | None:
+    """Note the end of a compensate or undo; a `RollbackLater` says that it is tried again."""
+    undoing = step.rollback is StepRollback.UNDOING
+    if event.ok:
+        step.roll(StepRollback.UNDONE if undoing else StepRollback.COMPENSATED)
+        return None
+    if event.retryable and step.rollback_attempts < node.rollback_retry.max_attempts:
+        delay = node.rollback_retry.delay_after(step.rollback_attempts, event.randomness)
+        return RollbackLater(node.name, delay)
+    step.roll(StepRollback.UNDO_FAILED if undoing else StepRollback.COMPENSATE_FAILED)
+    return None
+
+
+def on_rolled_back(plan: Plan, state: LevelState, event: RolledBack) -> list[Command]:
+    """Go on after one compensate or undo ended, well or not."""
+    step = state.nodes[event.name]
+    state.in_flight.discard(event.name)
+    later = settle_backward(plan.node(event.name), step, event)
+    if state.phase is not Phase.ROLLING_BACK:
+        return []
+    if later is not None:
+        return [later]
+    state.incomplete = state.incomplete or not event.ok
+    return next_rollback(plan, state)
+
+
+def on_rollback_cut_off(state: LevelState, name: str) -> list[Command]:
+    """Leave an interrupted compensate or undo as it stands: under way, to be taken up by hand."""
+    state.in_flight.discard(name)
+    return []
