@@ -1,0 +1,1 @@
+"""830 real orders against a real shop: fulfilled or rolled back whole, also under kill -9."""

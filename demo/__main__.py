@@ -1,0 +1,67 @@
+"""`python -m demo`: three acts over 830 real orders. Exits with 1 if anything does not add up."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from demo.at_once import place_at_once
+from demo.in_turn import place_in_turn
+from demo.killed import kill_and_recover
+from demo.report import Report
+
+PICTURE = Path("build/demo/order.svg")
+
+
+def main() -> int:
+    """Play the acts; return the exit code."""
+    options = _parse()
+    console = Console(highlight=False)
+    started = time.perf_counter()
+    acts: list[Callable[[Path], Report]] = [
+        lambda folder: place_in_turn(folder, PICTURE),
+        place_at_once,
+        lambda folder: kill_and_recover(folder, seed=options.seed),
+    ]
+    differences = 0
+    for act in acts:
+        with tempfile.TemporaryDirectory(prefix="calandria-demo-") as folder:
+            report = act(Path(folder))
+        _print(console, report)
+        differences += len(report.differences)
+    console.print(f"{time.perf_counter() - started:.0f} s")
+    if differences:
+        console.print(f"{differences} differences", style="bold red")
+        return 1
+    console.print("everything adds up", style="bold green")
+    return 0
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="demo", description=__doc__)
+    parser.add_argument("--seed", type=int, help="where act three kills (default: at random)")
+    return parser.parse_args()
+
+
+def _print(console: Console, report: Report) -> None:
+    table = Table(title=report.title, show_header=False, title_justify="left", min_width=60)
+    for what, how in report.rows:
+        table.add_row(Text(what), Text(how))
+    console.print(table)
+    if report.pictured:
+        console.print(Text.from_ansi(report.pictured), soft_wrap=True)
+    for difference in report.differences:
+        console.print(Text(f"difference: {difference}", style="red"))
+    console.print()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
