@@ -1,0 +1,72 @@
+"""What the run store needs of a SQL database. A dialect is an implementation of this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeAlias
+
+from calandria.ports.run_store import Capabilities
+
+Value: TypeAlias = str | int | float | None
+Values: TypeAlias = Mapping[str, Value]
+Row: TypeAlias = tuple[Any, ...]
+
+
+class Session(Protocol):
+    """One transaction, or one reading, on one connection."""
+
+    @property
+    def lease_time(self) -> dict[str, Value]:
+        """The parameters of the lease clock, read now; empty where the server's own clock rules."""
+        ...
+
+    def execute(self, statement: str, values: Values) -> int:
+        """Run a statement; return how many rows it changed."""
+        ...
+
+    def execute_many(self, statement: str, values: Sequence[Values]) -> int:
+        """Run a statement once for each set of values; return how many rows changed in all."""
+        ...
+
+    def row(self, statement: str, values: Values) -> Row | None:
+        """Return the first row a statement gives, or `None`."""
+        ...
+
+    def rows(self, statement: str, values: Values) -> list[Row]:
+        """Return every row a statement gives."""
+        ...
+
+    def has_table(self, name: str) -> bool:
+        """Tell whether there is a table of this name."""
+        ...
+
+
+class Database(Protocol):
+    """Connections to one database, opened when first needed and again after a fork."""
+
+    @property
+    def name(self) -> str:
+        """What to call the database in messages: its URL, without secrets."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this database can do beyond the run store's contract."""
+        ...
+
+    def write(self) -> AbstractContextManager[Session]:
+        """Open a transaction that may write, and commit it at the end of the block.
+
+        Waits for other writers, however long they take. Anything raised in the block undoes the
+        whole transaction. Raises `StorageError` for whatever the database complains of.
+        """
+        ...
+
+    def read(self) -> AbstractContextManager[Session]:
+        """Open a session for reading; everything read in it is of one moment."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection; idempotent. Later uses raise `StorageError`."""
+        ...

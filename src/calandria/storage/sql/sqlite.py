@@ -1,0 +1,266 @@
+"""SQLite: one writer connection and a few readers over a file, or one connection in memory."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from calandria.errors import StorageError
+from calandria.ports.run_store import Capabilities
+from calandria.storage.sql import forking
+from calandria.storage.sql.database import Row, Session, Value, Values
+from calandria.storage.sql.lease_clock import HostLeaseClock, LeaseClock
+from calandria.storage.sql.readers import Readers
+from calandria.storage.sql.sqlite_errors import explain, until_free
+from calandria.storage.sql.turnstile import NoTurnstile, Turnstile
+
+SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
+CACHE_KIBIBYTES = 8192
+BUSY_TIMEOUT_MILLISECONDS = 1000
+FORK_PATIENCE = 10.0
+"""How many seconds a fork waits for transactions in flight before it leaves them behind."""
+
+_ERRORS = (sqlite3.Error, OSError, UnicodeEncodeError, OverflowError)
+
+
+class SqliteSession:
+    """Statements on one connection."""
+
+    __slots__ = ("_clock", "_connection")
+
+    def __init__(self, connection: sqlite3.Connection, clock: LeaseClock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    @property
+    def lease_time(self) -> dict[str, Value]:
+        """The lease clock's parameters, read now."""
+        return {"clock_now": self._clock.now(), "clock_boot": self._clock.boot_id}
+
+    def execute(self, statement: str, values: Values) -> int:
+        """Run a statement; return how many rows it changed."""
+        return self._connection.execute(statement, values).rowcount
+
+    def execute_many(self, statement: str, values: Sequence[Values]) -> int:
+        """Run a statement once for each set of values; return how many rows changed in all."""
+        return self._connection.executemany(statement, values).rowcount
+
+    def row(self, statement: str, values: Values) -> Row | None:
+        """Return the first row a statement gives, or `None`."""
+        # all are fetched: a statement left open would hold its locks beyond this call
+        found = self._connection.execute(statement, values).fetchall()
+        return found[0] if found else None
+
+    def rows(self, statement: str, values: Values) -> list[Row]:
+        """Return every row a statement gives."""
+        return self._connection.execute(statement, values).fetchall()
+
+    def has_table(self, name: str) -> bool:
+        """Tell whether there is a table of this name."""
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name"
+        return self.row(query, {"name": name}) is not None
+
+
+class SqliteReading(SqliteSession):
+    """Statements that only read: each may be tried again while SQLite is busy."""
+
+    __slots__ = ()
+
+    def row(self, statement: str, values: Values) -> Row | None:
+        """Return the first row a statement gives, or `None`."""
+        found = self.rows(statement, values)
+        return found[0] if found else None
+
+    def rows(self, statement: str, values: Values) -> list[Row]:
+        """Return every row a statement gives."""
+        return until_free(lambda: self._connection.execute(statement, values).fetchall())
+
+
+class SqliteDatabase:
+    """A SQLite database; `path` is `None` for a private one in memory.
+
+    Args:
+        name: what to call it in messages.
+        path: the file, created when first written to; its directory must exist.
+        synchronous: `FULL` keeps every commit through a power cut; `NORMAL` may lose the last
+            ones then, but none when only a process dies; `OFF` is for tests.
+        clock: times leases; the host's clock since boot by default.
+
+    Raises `StorageError` for an unknown `synchronous`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: str | None,
+        *,
+        synchronous: str = "FULL",
+        clock: LeaseClock | None = None,
+    ) -> None:
+        if synchronous.upper() not in SYNCHRONOUS:
+            raise StorageError(
+                f"{name}: sqlite_synchronous={synchronous!r} is unknown: "
+                f"use one of {', '.join(SYNCHRONOUS)}."
+            )
+        self._name = name
+        # a process that changes its working directory must not find another file
+        self._path = None if path is None else os.path.abspath(path)
+        self._synchronous = synchronous.upper()
+        self._clock = clock or HostLeaseClock()
+        self._closed = False
+        self._forget()
+        forking.register(self)
+
+    def _forget(self) -> None:
+        self._writing = threading.Lock()
+        self._writer: sqlite3.Connection | None = None
+        self._turnstile: Turnstile | NoTurnstile = NoTurnstile()
+        self._readers = Readers(self._open)
+
+    @property
+    def name(self) -> str:
+        """The storage URL."""
+        return self._name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """A file outlives its process and is shared; memory does neither."""
+        on_file = self._path is not None
+        return Capabilities(durable=on_file, multi_process=on_file)
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """Open a transaction that may write, and commit it at the end of the block."""
+        with self._writing:
+            try:
+                connection = self._writer or self._open_writer()
+                with self._turnstile:
+                    until_free(lambda: connection.execute("BEGIN IMMEDIATE"))
+                    try:
+                        yield SqliteSession(connection, self._clock)
+                        until_free(lambda: connection.execute("COMMIT"))
+                    except BaseException:
+                        self._roll_back(connection)
+                        raise
+            except _ERRORS as error:
+                raise explain(self._name, self._path, error) from error
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """Open a session for reading; everything in it sees one state."""
+        try:
+            if self._path is None:
+                with self._writing:
+                    yield SqliteSession(self._writer or self._open_writer(), self._clock)
+            else:
+                self._refuse_closed()
+                with self._readers.borrow() as connection:
+                    connection.execute("BEGIN")
+                    try:
+                        yield SqliteReading(connection, self._clock)
+                    finally:
+                        connection.execute("ROLLBACK")
+        except _ERRORS as error:
+            raise explain(self._name, self._path, error) from error
+
+    def close(self) -> None:
+        """Close every connection; idempotent."""
+        self._closed = True
+        self._readers.close()
+        with self._writing:
+            self._close_writer()
+
+    def before_fork(self) -> bool:
+        """Wait for what is in flight and close every connection; hold off new ones.
+
+        A child must not inherit an open SQLite file: SQLite keeps its locks by process, and a
+        child that opened the file again would trust locks only its parent has. Returns false if
+        transactions in flight outlast `FORK_PATIENCE`.
+        """
+        if not self._writing.acquire(timeout=FORK_PATIENCE):
+            return False
+        if not self._readers.suspend(FORK_PATIENCE):
+            self._writing.release()
+            return False
+        if self._path is not None:
+            self._close_writer()
+        return True
+
+    def after_fork(self) -> None:
+        """Let go of what `before_fork` held off."""
+        self._readers.resume()
+        self._writing.release()
+
+    def abandon(self) -> list[object]:
+        """In a child, start anew; return what was inherited, which must never be closed here."""
+        inherited: list[object] = [self._writer, self._readers]
+        if isinstance(self._turnstile, Turnstile):
+            self._turnstile.close()
+        self._forget()
+        return inherited
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StorageError(f"{self._name}: this store is closed. Open another one.")
+
+    def _open_writer(self) -> sqlite3.Connection:
+        self._refuse_closed()
+        if self._path is None:
+            self._writer = self._open()
+            return self._writer
+        turnstile = Turnstile(f"{self._path}-lock")
+        try:
+            # the first to open a new file switches it to a log, which must not be done twice
+            with turnstile:
+                self._writer = self._open()
+        except BaseException:
+            turnstile.close()
+            raise
+        self._turnstile = turnstile
+        return self._writer
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path or ":memory:",
+            timeout=BUSY_TIMEOUT_MILLISECONDS / 1000,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        try:
+            if self._path is not None:
+                self._use_log(connection)
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            connection.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _use_log(self, connection: sqlite3.Connection) -> None:
+        (mode,) = until_free(lambda: connection.execute("PRAGMA journal_mode").fetchone())
+        if mode != "wal":
+            switch = "PRAGMA journal_mode = WAL"
+            (mode,) = until_free(lambda: connection.execute(switch).fetchone())
+        if mode != "wal":
+            raise StorageError(
+                f"{self._name}: this file system does not allow SQLite's write-ahead log. Put the "
+                "database on a local disk."
+            )
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._close_writer()
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        self._turnstile.close()
+        self._turnstile = NoTurnstile()

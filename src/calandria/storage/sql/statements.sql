@@ -1,0 +1,274 @@
+-- Every statement the run store sends, under a name, each after one line that says what it is for.
+-- {name} stands for the text of another statement. Two parameters belong to the lease clock:
+-- :clock_now and :clock_boot. On SQLite they are values; a server's dialect writes its own clock
+-- in their place.
+
+-- name: reserve_key
+-- Claim an idempotency key for a run; changes nothing if the reactor has used it before.
+INSERT INTO calandria_idempotency_keys (reactor, idempotency_key, run_id, inputs_digest)
+VALUES (:reactor, :idempotency_key, :run_id, coalesce(:inputs_digest, ''))
+ON CONFLICT (reactor, idempotency_key) DO NOTHING
+
+-- name: find_key
+-- What is known of an idempotency key, its run pruned or not.
+SELECT k.run_id, k.inputs_digest, coalesce(r.status, k.status), k.outcome
+FROM calandria_idempotency_keys AS k LEFT JOIN calandria_runs AS r ON r.run_id = k.run_id
+WHERE k.reactor = :reactor AND k.idempotency_key = :idempotency_key
+
+-- name: insert_run
+-- Create a run; with an owner, under a lease.
+INSERT INTO calandria_runs (
+    run_id, reactor, shape, root_id, parent_id, parent_path,
+    idempotency_key, inputs_digest, correlation_id, created_at, updated_at,
+    status, rollback, rollback_trigger, end_status, pending_compensation,
+    waits_for, wake_at, finished_at,
+    epoch, lease_owner, lease_boot, lease_expires, last_sequence, last_completed_order)
+VALUES (
+    :run_id, :reactor, :shape, :root_id, :parent_id, :parent_path,
+    :idempotency_key, :inputs_digest, :correlation_id, :created_at, :now,
+    :status, :rollback, :trigger, :end_status, :pending_compensation,
+    :waits_for, :wake_at, :finished_at,
+    :epoch, :owner,
+    CASE WHEN :owner IS NULL THEN NULL ELSE :clock_boot END,
+    CASE WHEN :owner IS NULL THEN NULL ELSE :clock_now + :ttl END,
+    :last_sequence, :last_completed_order)
+
+-- name: insert_run_values
+-- The values of a new run that may be large.
+INSERT INTO calandria_run_values (run_id, inputs, outcome) VALUES (:run_id, :inputs, :outcome)
+
+-- name: touch_run
+-- Fence a commit that leaves the header as it is: no row means the lease is stale.
+UPDATE calandria_runs SET
+    updated_at = :now,
+    last_sequence = max(last_sequence, :last_sequence),
+    last_completed_order = max(last_completed_order, :last_completed_order),
+    lease_owner = CASE WHEN :release THEN NULL ELSE lease_owner END,
+    lease_boot = CASE WHEN :release THEN NULL ELSE lease_boot END,
+    lease_expires = CASE WHEN :release THEN NULL ELSE lease_expires END
+WHERE run_id = :run_id AND epoch = :epoch
+RETURNING cancel_requested
+
+-- name: write_header
+-- Fence a commit and replace what no index holds of the header: no row means the lease is stale.
+UPDATE calandria_runs SET
+    updated_at = :now,
+    last_sequence = max(last_sequence, :last_sequence),
+    last_completed_order = max(last_completed_order, :last_completed_order),
+    lease_owner = CASE WHEN :release THEN NULL ELSE lease_owner END,
+    lease_boot = CASE WHEN :release THEN NULL ELSE lease_boot END,
+    lease_expires = CASE WHEN :release THEN NULL ELSE lease_expires END,
+    rollback_trigger = :trigger,
+    end_status = :end_status,
+    waits_for = :waits_for,
+    wake_at = :wake_at,
+    cancel_requested = CASE WHEN :ended THEN NULL ELSE cancel_requested END
+WHERE run_id = :run_id AND epoch = :epoch
+RETURNING cancel_requested
+
+-- name: write_standing
+-- Replace what indexes hold of the header, only if it differs: most headers leave it as it is.
+UPDATE calandria_runs SET
+    status = :status,
+    rollback = :rollback,
+    pending_compensation = :pending_compensation,
+    finished_at = :finished_at
+WHERE run_id = :run_id AND (
+    status <> :status OR rollback <> :rollback
+    OR pending_compensation IS NOT :pending_compensation OR finished_at IS NOT :finished_at)
+
+-- name: write_outcome
+-- Replace the outcome of a run, only if it differs.
+UPDATE calandria_run_values SET outcome = :outcome
+WHERE run_id = :run_id AND outcome IS NOT :outcome
+
+-- name: write_step
+-- Write a step's record whole, over one with the same path.
+INSERT INTO calandria_steps (
+    run_id, path, scope, position, started_at, status, attempts, recoveries, completed_order,
+    rollback, rollback_attempts, due_at, nested, finished_at, inputs, result, error, rollback_error)
+VALUES (
+    :run_id, :path, :scope, :position, :started_at, :status, :attempts, :recoveries,
+    :completed_order, :rollback, :rollback_attempts, :due_at, :nested, :finished_at, :inputs,
+    :result, :error, :rollback_error)
+ON CONFLICT (run_id, path) DO UPDATE SET
+    scope = excluded.scope,
+    position = excluded.position,
+    started_at = excluded.started_at,
+    status = excluded.status,
+    attempts = excluded.attempts,
+    recoveries = excluded.recoveries,
+    completed_order = excluded.completed_order,
+    rollback = excluded.rollback,
+    rollback_attempts = excluded.rollback_attempts,
+    due_at = excluded.due_at,
+    nested = excluded.nested,
+    finished_at = excluded.finished_at,
+    inputs = excluded.inputs,
+    result = excluded.result,
+    error = excluded.error,
+    rollback_error = excluded.rollback_error
+
+-- name: update_step
+-- Change a recorded step; a value that is not given stays.
+UPDATE calandria_steps SET
+    status = :status,
+    attempts = :attempts,
+    recoveries = :recoveries,
+    completed_order = :completed_order,
+    rollback = :rollback,
+    rollback_attempts = :rollback_attempts,
+    due_at = :due_at,
+    nested = :nested,
+    finished_at = :finished_at,
+    result = coalesce(:result, result),
+    error = coalesce(:error, error),
+    rollback_error = coalesce(:rollback_error, rollback_error)
+WHERE run_id = :run_id AND path = :path
+
+-- name: append_event
+-- Add one line to a run's trace.
+INSERT INTO calandria_events (run_id, sequence, at, kind, path, data)
+VALUES (:run_id, :sequence, :at, :kind, :path, :data)
+
+-- name: take_lease
+-- Take a lease that is free, has lapsed, or was written under another boot; no row means it is not.
+UPDATE calandria_runs SET
+    epoch = epoch + 1,
+    lease_owner = :owner,
+    lease_boot = :clock_boot,
+    lease_expires = :clock_now + :ttl
+WHERE run_id = :run_id AND (
+    lease_owner IS NULL OR lease_boot <> :clock_boot OR lease_expires <= :clock_now)
+RETURNING epoch, last_sequence, last_completed_order
+
+-- name: renew_lease
+-- Extend a lease; no row means it is lost.
+UPDATE calandria_runs SET lease_boot = :clock_boot, lease_expires = :clock_now + :ttl
+WHERE run_id = :run_id AND epoch = :epoch AND lease_owner = :owner
+RETURNING cancel_requested
+
+-- name: select_runs
+-- The columns of a stored run, in the order they are read in.
+SELECT r.run_id, r.reactor, r.shape, v.inputs, r.created_at, r.root_id, r.parent_id, r.parent_path,
+    r.idempotency_key, r.inputs_digest, r.correlation_id,
+    r.status, r.rollback, r.rollback_trigger, r.end_status, v.outcome, r.pending_compensation,
+    r.waits_for, r.wake_at, r.finished_at,
+    r.epoch, r.lease_owner,
+    r.lease_owner IS NOT NULL AND r.lease_boot = :clock_boot AND r.lease_expires > :clock_now,
+    r.cancel_requested, r.updated_at
+FROM calandria_runs AS r JOIN calandria_run_values AS v ON v.run_id = r.run_id
+
+-- name: load_run
+-- One run.
+{select_runs}
+WHERE r.run_id = :run_id
+
+-- name: request_cancel
+-- Note that a run is to be cancelled, unless it is over or rolling back; the first reason stays.
+UPDATE calandria_runs SET cancel_requested = coalesce(cancel_requested, :reason)
+WHERE run_id = :run_id AND status IN ('pending', 'running', 'paused')
+
+-- name: select_steps
+-- The columns of a step's record, in the order they are read in.
+SELECT path, scope, position, inputs, started_at, status, attempts, recoveries, completed_order,
+    result, error, rollback, rollback_attempts, rollback_error, due_at, nested,
+    finished_at
+FROM calandria_steps
+
+-- name: read_step
+-- One step.
+{select_steps}
+WHERE run_id = :run_id AND path = :path
+
+-- name: read_steps
+-- Steps of one scope between two positions, by position.
+{select_steps}
+WHERE run_id = :run_id AND scope = :scope AND position > :after AND position < :before
+ORDER BY position, path LIMIT :limit
+
+-- name: read_steps_descending
+-- Steps of one scope between two positions, highest position first.
+{select_steps}
+WHERE run_id = :run_id AND scope = :scope AND position > :after AND position < :before
+ORDER BY position DESC, path DESC LIMIT :limit
+
+-- name: read_steps_with_status
+-- Steps of one scope and of the statuses named in a JSON array, by position.
+{select_steps}
+WHERE run_id = :run_id AND scope = :scope AND position > :after AND position < :before
+    AND status IN (SELECT value FROM json_each(:statuses))
+ORDER BY position, path LIMIT :limit
+
+-- name: read_steps_with_status_descending
+-- Steps of one scope and of the statuses named in a JSON array, highest position first.
+{select_steps}
+WHERE run_id = :run_id AND scope = :scope AND position > :after AND position < :before
+    AND status IN (SELECT value FROM json_each(:statuses))
+ORDER BY position DESC, path DESC LIMIT :limit
+
+-- name: read_events
+-- A run's trace from a place on.
+SELECT sequence, at, kind, path, data FROM calandria_events
+WHERE run_id = :run_id AND sequence > :after
+ORDER BY sequence LIMIT :limit
+
+-- name: find_prunable
+-- Top-level runs that may be deleted, oldest end first: none of its tree needs anyone or lives.
+SELECT r.run_id FROM calandria_runs AS r
+WHERE r.parent_id IS NULL AND r.finished_at IS NOT NULL
+    AND r.status IN ('completed', 'failed', 'halted', 'cancelled')
+    AND r.rollback <> 'incomplete' AND r.pending_compensation IS NULL
+    AND r.finished_at < :finished_before
+    AND NOT (
+        r.lease_owner IS NOT NULL AND r.lease_boot = :clock_boot AND r.lease_expires > :clock_now)
+    AND NOT EXISTS (
+        SELECT 1 FROM calandria_runs AS c
+        WHERE c.root_id = r.run_id AND c.parent_id IS NOT NULL AND (
+            c.status NOT IN ('completed', 'failed', 'halted', 'cancelled')
+            OR c.rollback = 'incomplete' OR c.pending_compensation IS NOT NULL
+            OR (c.lease_owner IS NOT NULL AND c.lease_boot = :clock_boot
+                AND c.lease_expires > :clock_now)))
+ORDER BY r.finished_at, r.run_id LIMIT :limit
+
+-- name: find_tree
+-- A top-level run and every run below it.
+SELECT run_id FROM calandria_runs WHERE root_id = :run_id AND parent_id IS NOT NULL
+UNION ALL SELECT :run_id
+
+-- name: keep_outcome
+-- Leave a pruned run's end with its idempotency key.
+UPDATE calandria_idempotency_keys SET
+    status = (SELECT status FROM calandria_runs WHERE run_id = :run_id),
+    outcome = (SELECT outcome FROM calandria_run_values WHERE run_id = :run_id)
+WHERE run_id = :run_id AND (reactor, idempotency_key) = (
+    SELECT reactor, idempotency_key FROM calandria_runs WHERE run_id = :run_id)
+
+-- name: delete_events
+-- A pruned run's trace.
+DELETE FROM calandria_events WHERE run_id = :run_id
+
+-- name: delete_steps
+-- A pruned run's steps.
+DELETE FROM calandria_steps WHERE run_id = :run_id
+
+-- name: delete_run_values
+-- A pruned run's inputs and outcome.
+DELETE FROM calandria_run_values WHERE run_id = :run_id
+
+-- name: delete_run
+-- A pruned run.
+DELETE FROM calandria_runs WHERE run_id = :run_id
+
+-- name: create_schema_table
+-- The record of which migrations this storage has.
+CREATE TABLE IF NOT EXISTS calandria_schema (
+    number INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL)
+
+-- name: schema_numbers
+-- The migrations this storage has.
+SELECT number FROM calandria_schema ORDER BY number
+
+-- name: record_migration
+-- Note that a migration was applied.
+INSERT INTO calandria_schema (number, name) VALUES (:number, :name)
