@@ -38,6 +38,8 @@ class Node:
     target: str = ""
     inner: Plan | None = None
     """The nested reactor's plan, of a compose or of a map over a reactor."""
+    ordering: tuple[str, ...] = ()
+    """Those of the dependencies that hand on no value: they come from `.after` alone."""
 
 
 @dataclass(frozen=True)
