@@ -1,0 +1,107 @@
+"""The classes that an annotation reaches, through generics, unions and the fields of classes."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Annotated, Any, ForwardRef, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from typing_extensions import is_typeddict
+
+
+def classes_in(annotation: object, namespace: Mapping[str, object]) -> Iterator[type]:
+    """Yield every class `annotation` reaches that may have values to record, each once.
+
+    `namespace` holds names that forward references may mean besides those of their module; a
+    reference that cannot be resolved is passed over.
+    """
+    seen: set[object] = set()
+    waiting: list[tuple[object, Mapping[str, object]]] = [(annotation, namespace)]
+    while waiting:
+        current, names = waiting.pop()
+        current = _resolve(current, names)
+        if not _is_new(current, seen):
+            continue
+        if isinstance(current, type) and _has_fields(current):
+            if not is_typeddict(current):
+                yield current
+            names = _names_around(current, namespace)
+            waiting.extend((part, names) for part in _field_annotations(current))
+        waiting.extend((part, names) for part in _parts(current))
+
+
+def _is_new(annotation: object, seen: set[object]) -> bool:
+    try:
+        if annotation in seen:
+            return False
+        seen.add(annotation)
+    except TypeError:  # unhashable: a list of parameter types, or metadata; never recursive
+        return isinstance(annotation, list)
+    return True
+
+
+def _resolve(annotation: object, names: Mapping[str, object]) -> object:
+    while isinstance(annotation, (str, ForwardRef)):
+        text = annotation if isinstance(annotation, str) else annotation.__forward_arg__
+        try:
+            annotation = eval(text, dict(names))
+        except Exception:
+            return None
+    return annotation
+
+
+def _names_around(cls: type, namespace: Mapping[str, object]) -> dict[str, object]:
+    names: dict[str, object] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__ in sys.modules:
+            names.update(vars(sys.modules[base.__module__]))
+    # a function's own names hide its module's, but only from the classes made in a function
+    is_local = "<locals>" in cls.__qualname__
+    names = {**names, **namespace} if is_local else {**namespace, **names}
+    return {**names, cls.__name__: cls}
+
+
+def _has_fields(cls: type) -> bool:
+    return (
+        issubclass(cls, (Enum, BaseModel))
+        or dataclasses.is_dataclass(cls)
+        or is_typeddict(cls)
+        or (issubclass(cls, tuple) and hasattr(cls, "_fields"))
+    )
+
+
+def _field_annotations(cls: type) -> Iterator[object]:
+    if issubclass(cls, BaseModel):
+        # of a generic model these have its arguments in place; the annotations below do not
+        yield from (field.annotation for field in cls.model_fields.values())
+    for base in cls.__mro__:
+        if base is BaseModel:
+            continue
+        try:
+            yield from getattr(base, "__annotations__", {}).values()
+        except NameError:  # evaluated late, and a name is not there yet
+            continue
+
+
+def _parts(annotation: Any) -> list[object]:
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return [type(value) for value in get_args(annotation)]
+    if origin is Annotated:
+        return [get_args(annotation)[0]]
+    parts: list[object] = list(get_args(annotation))
+    if origin is not None:
+        parts.append(origin)
+    # of a NewType, a `type X = ...` alias, and a type variable
+    for name in ("__supertype__", "__value__", "__bound__", "__default__"):
+        try:
+            parts.append(getattr(annotation, name, None))
+        except NameError:
+            continue
+    parts.extend(getattr(annotation, "__constraints__", ()))
+    if isinstance(annotation, list):
+        parts.extend(annotation)
+    return parts
