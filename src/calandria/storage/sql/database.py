@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
 
 from calandria.ports.run_store import Capabilities
+from calandria.storage.sql.statements import Statement, Value, Values
 
-Value: TypeAlias = str | int | float | None
-Values: TypeAlias = Mapping[str, Value]
 Row: TypeAlias = tuple[Any, ...]
 
 
@@ -21,20 +19,20 @@ class Session(Protocol):
         """The parameters of the lease clock, read now; empty where the server's own clock rules."""
         ...
 
-    def execute(self, statement: str, values: Values) -> int:
+    def execute(self, statement: Statement, values: Values) -> int:
         """Run a statement; return how many rows it changed."""
         ...
 
-    def execute_many(self, statement: str, values: Sequence[Values]) -> int:
-        """Run a statement once for each set of values; return how many rows changed in all."""
-        ...
-
-    def row(self, statement: str, values: Values) -> Row | None:
+    def row(self, statement: Statement, values: Values) -> Row | None:
         """Return the first row a statement gives, or `None`."""
         ...
 
-    def rows(self, statement: str, values: Values) -> list[Row]:
+    def rows(self, statement: Statement, values: Values) -> list[Row]:
         """Return every row a statement gives."""
+        ...
+
+    def define(self, text: str) -> None:
+        """Run one statement of a migration."""
         ...
 
     def has_table(self, name: str) -> bool:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from calandria.ports.run_store import RunCursor, RunFilter
 from calandria.statuses import RunStatus
-from calandria.storage.sql.database import Value
-from calandria.storage.sql.statements import STATEMENTS
+from calandria.storage.sql.statements import STATEMENTS, Statement, Value
 
 # Word for word the condition of the partial index, or SQLite does not see that it applies.
 NEEDS_ATTENTION = (
@@ -17,7 +16,7 @@ NEEDS_ATTENTION = (
 
 def listing_queries(
     where: RunFilter, after: RunCursor | None, limit: int
-) -> Iterator[tuple[str, dict[str, Value]]]:
+) -> Iterator[tuple[Statement, dict[str, Value]]]:
     """Yield queries whose rows, merged newest first, are the page.
 
     One query for each status asked for: an index keeps each status in the order of the listing,
@@ -31,8 +30,10 @@ def listing_queries(
             values["status"] = status.value
         values["limit"] = limit
         yield (
-            f"{STATEMENTS['select_runs']}\nWHERE {' AND '.join(conditions)}\n"
-            "ORDER BY r.created_at DESC, r.run_id DESC LIMIT :limit",
+            Statement(
+                f"{STATEMENTS['select_runs'].source}\nWHERE {' AND '.join(conditions)}\n"
+                "ORDER BY r.created_at DESC, r.run_id DESC LIMIT :limit"
+            ),
             values,
         )
 

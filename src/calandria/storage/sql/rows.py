@@ -13,7 +13,8 @@ from calandria.ports.run_store import (
     StoredRun,
 )
 from calandria.statuses import RollbackState, RunStatus, StepRollback, StepStatus
-from calandria.storage.sql.database import Row, Value
+from calandria.storage.sql.database import Row
+from calandria.storage.sql.statements import Value
 
 # Looked up instead of called: calling an Enum class costs several times as much.
 _RUN_STATUS = {status.value: status for status in RunStatus}
@@ -98,11 +99,13 @@ def event_values(run_id: str, event: Event) -> dict[str, Value]:
 
 def counters(changes: Changes) -> dict[str, Value]:
     """Return the highest sequence and completion order that `changes` bring, 0 for none."""
-    orders = [step.progress.completed_order or 0 for step in changes.steps]
-    orders += [update.progress.completed_order or 0 for update in changes.updates]
+    progresses = [step.progress for step in changes.steps]
+    progresses += [update.progress for update in changes.updates]
     return {
-        "last_sequence": max((event.sequence for event in changes.events), default=0),
-        "last_completed_order": max(orders, default=0),
+        "last_sequence": max([event.sequence for event in changes.events], default=0),
+        "last_completed_order": max(
+            [progress.completed_order or 0 for progress in progresses], default=0
+        ),
     }
 
 

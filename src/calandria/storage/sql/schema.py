@@ -76,7 +76,7 @@ def _apply(session: Session, migrations: Sequence[Migration]) -> list[int]:
     session.execute(STATEMENTS["create_schema_table"], {})
     for migration in migrations:
         for statement in migration.statements:
-            session.execute(statement, {})
+            session.define(statement)
         session.execute(
             STATEMENTS["record_migration"], {"number": migration.number, "name": migration.name}
         )

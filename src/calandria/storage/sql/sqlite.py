@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from calandria.errors import StorageError
 from calandria.ports.run_store import Capabilities
 from calandria.storage.sql import forking
-from calandria.storage.sql.database import Row, Session, Value, Values
+from calandria.storage.sql.database import Row, Session
 from calandria.storage.sql.lease_clock import HostLeaseClock, LeaseClock
 from calandria.storage.sql.readers import Readers
 from calandria.storage.sql.sqlite_errors import explain, until_free
+from calandria.storage.sql.statements import Statement, Value, Values
 from calandria.storage.sql.turnstile import NoTurnstile, Turnstile
 
 SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
@@ -23,6 +24,7 @@ BUSY_TIMEOUT_MILLISECONDS = 1000
 FORK_PATIENCE = 10.0
 """How many seconds a fork waits for transactions in flight before it leaves them behind."""
 
+_HAS_TABLE = Statement("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name")
 _ERRORS = (sqlite3.Error, OSError, UnicodeEncodeError, OverflowError)
 
 
@@ -40,28 +42,27 @@ class SqliteSession:
         """The lease clock's parameters, read now."""
         return {"clock_now": self._clock.now(), "clock_boot": self._clock.boot_id}
 
-    def execute(self, statement: str, values: Values) -> int:
+    def execute(self, statement: Statement, values: Values) -> int:
         """Run a statement; return how many rows it changed."""
-        return self._connection.execute(statement, values).rowcount
+        return self._connection.execute(statement.text, statement.bind(values)).rowcount
 
-    def execute_many(self, statement: str, values: Sequence[Values]) -> int:
-        """Run a statement once for each set of values; return how many rows changed in all."""
-        return self._connection.executemany(statement, values).rowcount
-
-    def row(self, statement: str, values: Values) -> Row | None:
+    def row(self, statement: Statement, values: Values) -> Row | None:
         """Return the first row a statement gives, or `None`."""
         # all are fetched: a statement left open would hold its locks beyond this call
-        found = self._connection.execute(statement, values).fetchall()
+        found = self._connection.execute(statement.text, statement.bind(values)).fetchall()
         return found[0] if found else None
 
-    def rows(self, statement: str, values: Values) -> list[Row]:
+    def rows(self, statement: Statement, values: Values) -> list[Row]:
         """Return every row a statement gives."""
-        return self._connection.execute(statement, values).fetchall()
+        return self._connection.execute(statement.text, statement.bind(values)).fetchall()
+
+    def define(self, text: str) -> None:
+        """Run one statement of a migration."""
+        self._connection.execute(text)
 
     def has_table(self, name: str) -> bool:
         """Tell whether there is a table of this name."""
-        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name"
-        return self.row(query, {"name": name}) is not None
+        return self.row(_HAS_TABLE, {"name": name}) is not None
 
 
 class SqliteReading(SqliteSession):
@@ -69,14 +70,15 @@ class SqliteReading(SqliteSession):
 
     __slots__ = ()
 
-    def row(self, statement: str, values: Values) -> Row | None:
+    def row(self, statement: Statement, values: Values) -> Row | None:
         """Return the first row a statement gives, or `None`."""
         found = self.rows(statement, values)
         return found[0] if found else None
 
-    def rows(self, statement: str, values: Values) -> list[Row]:
+    def rows(self, statement: Statement, values: Values) -> list[Row]:
         """Return every row a statement gives."""
-        return until_free(lambda: self._connection.execute(statement, values).fetchall())
+        bound = statement.bind(values)
+        return until_free(lambda: self._connection.execute(statement.text, bound).fetchall())
 
 
 class SqliteDatabase:

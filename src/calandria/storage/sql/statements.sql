@@ -38,7 +38,7 @@ VALUES (
 INSERT INTO calandria_run_values (run_id, inputs, outcome) VALUES (:run_id, :inputs, :outcome)
 
 -- name: touch_run
--- Fence a commit that leaves the header as it is: no row means the lease is stale.
+-- Fence a commit that leaves the header as it is: no row changed means the lease is stale.
 UPDATE calandria_runs SET
     updated_at = :now,
     last_sequence = max(last_sequence, :last_sequence),
@@ -47,10 +47,9 @@ UPDATE calandria_runs SET
     lease_boot = CASE WHEN :release THEN NULL ELSE lease_boot END,
     lease_expires = CASE WHEN :release THEN NULL ELSE lease_expires END
 WHERE run_id = :run_id AND epoch = :epoch
-RETURNING cancel_requested
 
 -- name: write_header
--- Fence a commit and replace what no index holds of the header: no row means the lease is stale.
+-- Fence a commit and replace what no index holds of the header: no row changed means a stale lease.
 UPDATE calandria_runs SET
     updated_at = :now,
     last_sequence = max(last_sequence, :last_sequence),
@@ -64,7 +63,10 @@ UPDATE calandria_runs SET
     wake_at = :wake_at,
     cancel_requested = CASE WHEN :ended THEN NULL ELSE cancel_requested END
 WHERE run_id = :run_id AND epoch = :epoch
-RETURNING cancel_requested
+
+-- name: cancel_requested
+-- Why a run is to be cancelled, while its owner has not done so.
+SELECT cancel_requested FROM calandria_runs WHERE run_id = :run_id
 
 -- name: write_standing
 -- Replace what indexes hold of the header, only if it differs: most headers leave it as it is.

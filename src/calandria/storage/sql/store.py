@@ -25,16 +25,17 @@ from calandria.ports.run_store import (
 )
 from calandria.statuses import FINISHED, StepStatus
 from calandria.storage.sql import rows, schema
-from calandria.storage.sql.database import Database, Session, Value
+from calandria.storage.sql.database import Database, Session
 from calandria.storage.sql.listing import listing_queries
 from calandria.storage.sql.pruning import prune
 from calandria.storage.sql.schema import Migration, load_migrations
-from calandria.storage.sql.statements import STATEMENTS
+from calandria.storage.sql.statements import STATEMENTS, Value
 
 _NO_UPPER_POSITION = 2**62
 
 _TOUCH_RUN = STATEMENTS["touch_run"]
 _WRITE_HEADER = STATEMENTS["write_header"]
+_CANCEL_REQUESTED = STATEMENTS["cancel_requested"]
 _WRITE_STANDING = STATEMENTS["write_standing"]
 _WRITE_OUTCOME = STATEMENTS["write_outcome"]
 _WRITE_STEP = STATEMENTS["write_step"]
@@ -206,13 +207,10 @@ class SqlRunStore:
 def _write_run(
     session: Session, lease: Lease, header: RunHeader | None, values: dict[str, Value]
 ) -> str | None:
-    if header is None:
-        fenced = session.row(_TOUCH_RUN, values)
-    else:
+    if header is not None:
         values |= rows.header_values(header)
         values["ended"] = header.status in FINISHED
-        fenced = session.row(_WRITE_HEADER, values)
-    if fenced is None:
+    if not session.execute(_TOUCH_RUN if header is None else _WRITE_HEADER, values):
         raise StaleLease(
             f"Run {lease.run_id}: the lease of {lease.owner} (epoch {lease.epoch}) was taken over, "
             "or the run is gone. Nothing was recorded; stop working on it."
@@ -220,8 +218,8 @@ def _write_run(
     if header is not None:
         session.execute(_WRITE_STANDING, values)
         session.execute(_WRITE_OUTCOME, values)
-    reason: str | None = fenced[0]
-    return reason
+    requested = session.row(_CANCEL_REQUESTED, values)
+    return None if requested is None else requested[0]
 
 
 def _write_journal(session: Session, run_id: str, changes: Changes) -> None:

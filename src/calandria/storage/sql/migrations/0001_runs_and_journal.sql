@@ -1,6 +1,7 @@
 -- Runs, their journals, and the idempotency keys that outlive them.
 -- The hot row of a run is small: what may be large (inputs, outcome) stands beside it, so that a
--- commit costs what it writes and not what the run once received.
+-- commit costs what it writes and not what the run once received. The checks are chains of OR,
+-- not lists: SQLite builds a temporary index for a list each time it checks a row.
 
 CREATE TABLE calandria_runs (
     run_id TEXT NOT NULL PRIMARY KEY,
@@ -14,14 +15,18 @@ CREATE TABLE calandria_runs (
     correlation_id TEXT,
     created_at REAL NOT NULL,
     updated_at REAL NOT NULL,
-    status TEXT NOT NULL CHECK (status IN (
-        'pending', 'running', 'paused', 'rolling_back',
-        'completed', 'failed', 'halted', 'cancelled', 'aborted')),
-    rollback TEXT NOT NULL CHECK (rollback IN ('none', 'complete', 'incomplete')),
-    rollback_trigger TEXT CHECK (rollback_trigger IN ('failure', 'undo')),
-    end_status TEXT CHECK (end_status IN (
-        'pending', 'running', 'paused', 'rolling_back',
-        'completed', 'failed', 'halted', 'cancelled', 'aborted')),
+    status TEXT NOT NULL CHECK (
+        status = 'pending' OR status = 'running' OR status = 'paused' OR status = 'rolling_back'
+        OR status = 'completed' OR status = 'failed' OR status = 'halted'
+        OR status = 'cancelled' OR status = 'aborted'),
+    rollback TEXT NOT NULL CHECK (
+        rollback = 'none' OR rollback = 'complete' OR rollback = 'incomplete'),
+    rollback_trigger TEXT CHECK (rollback_trigger = 'failure' OR rollback_trigger = 'undo'),
+    end_status TEXT CHECK (
+        end_status IS NULL
+        OR end_status = 'pending' OR end_status = 'running' OR end_status = 'paused'
+        OR end_status = 'rolling_back' OR end_status = 'completed' OR end_status = 'failed'
+        OR end_status = 'halted' OR end_status = 'cancelled' OR end_status = 'aborted'),
     pending_compensation TEXT,
     waits_for TEXT,
     wake_at REAL,
@@ -69,7 +74,8 @@ CREATE TABLE calandria_idempotency_keys (
     idempotency_key TEXT NOT NULL,
     run_id TEXT NOT NULL,
     inputs_digest TEXT NOT NULL,
-    status TEXT CHECK (status IN ('completed', 'failed', 'halted', 'cancelled')),
+    status TEXT CHECK (
+        status = 'completed' OR status = 'failed' OR status = 'halted' OR status = 'cancelled'),
     outcome TEXT,
     PRIMARY KEY (reactor, idempotency_key)
 ) WITHOUT ROWID;
@@ -80,14 +86,16 @@ CREATE TABLE calandria_steps (
     scope TEXT NOT NULL,
     position INTEGER NOT NULL,
     started_at REAL NOT NULL,
-    status TEXT NOT NULL CHECK (status IN (
-        'started', 'retrying', 'completed', 'skipped', 'halted', 'failed')),
+    status TEXT NOT NULL CHECK (
+        status = 'started' OR status = 'retrying' OR status = 'completed' OR status = 'skipped'
+        OR status = 'halted' OR status = 'failed'),
     attempts INTEGER NOT NULL,
     recoveries INTEGER NOT NULL,
     completed_order INTEGER,
-    rollback TEXT NOT NULL CHECK (rollback IN (
-        'none', 'compensating', 'compensated', 'compensate_failed',
-        'undoing', 'undone', 'undo_failed')),
+    rollback TEXT NOT NULL CHECK (
+        rollback = 'none' OR rollback = 'compensating' OR rollback = 'compensated'
+        OR rollback = 'compensate_failed' OR rollback = 'undoing' OR rollback = 'undone'
+        OR rollback = 'undo_failed'),
     rollback_attempts INTEGER NOT NULL,
     due_at REAL,
     nested INTEGER NOT NULL CHECK (nested IN (0, 1)),
