@@ -34,6 +34,7 @@ from calandria.engine.events import (
     Outcome,
     Reconciled,
     RetryDue,
+    ReturnFailed,
     RollbackCutOff,
     RollbackRetryDue,
     RolledBack,
@@ -66,6 +67,8 @@ def advance(plan: Plan, state: LevelState, event: Event) -> tuple[LevelState, li
             commands = _settled(plan, state, event)
         case Began():
             commands = _start_ready(plan, state)
+        case ReturnFailed():
+            commands = begin_rollback(plan, state, Ending.FAILED)
         case RetryDue(name):
             commands = _retry(state, name)
         case RolledBack():
@@ -210,7 +213,7 @@ def _recover(state: LevelState, name: str, plan: Plan) -> Command:
 
 def _undo_by_hand(plan: Plan, state: LevelState) -> list[Command]:
     state.incomplete = False
-    return begin_rollback(plan, state, Ending.UNDONE)
+    return begin_rollback(plan, state, Ending.UNDONE, failed_too=True)
 
 
 def _reconciled(plan: Plan, state: LevelState, event: Reconciled) -> list[Command]:
@@ -236,10 +239,11 @@ def _drained(plan: Plan, state: LevelState) -> list[Command]:
         return []
     if state.phase is Phase.DRAINING and state.ending is Ending.FAILED:
         # no further attempt is made at a step that would be rolled back at once
-        for name in state.waiting:
+        dropped = tuple(sorted(state.waiting))
+        for name in dropped:
             state.nodes[name].move(StepStatus.FAILED)
         state.waiting.clear()
-        return begin_rollback(plan, state, Ending.FAILED)
+        return begin_rollback(plan, state, Ending.FAILED, dropped=dropped)
     stopping = state.ending in (Ending.CANCELLED, Ending.ABORTED)
     if state.waiting and not stopping:
         return []

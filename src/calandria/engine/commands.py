@@ -51,7 +51,12 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class BeginRollback:
-    """From here on the level goes backward."""
+    """From here on the level goes backward.
+
+    `dropped` are steps whose next attempt was due: none is made, they count as failed.
+    """
+
+    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +101,12 @@ class FindOutstanding:
     """Find the map's highest element below `below` with something outstanding.
 
     `cut_off_only` passes over the completed ones, which a bulk undo reverses in one call.
+    `failed_too` includes those whose rollback was tried and failed.
     """
 
     below: int | None
     cut_off_only: bool = False
+    failed_too: bool = False
 
 
 @dataclass(frozen=True, slots=True)

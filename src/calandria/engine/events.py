@@ -69,6 +69,11 @@ class RetryDue:
 
 
 @dataclass(frozen=True, slots=True)
+class ReturnFailed:
+    """Every step is done, but the value that the level returns cannot be had or recorded."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
     """Someone cancelled the run, or the process executing it was interrupted."""
 
@@ -153,6 +158,7 @@ Event: TypeAlias = (
     | TakenUp
     | Settled
     | RetryDue
+    | ReturnFailed
     | Stopped
     | UndoAsked
     | Reconciled

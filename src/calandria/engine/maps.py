@@ -69,6 +69,8 @@ class MapState:
     ending: Ending = Ending.COMPLETED
     incomplete: bool = False
     max_recoveries: int = 0
+    failed_too: bool = False
+    """Whether the rollback also takes elements whose rollback was tried before and failed."""
 
 
 def restore_map(plan: MapPlan, index: int, step: NodeState | None) -> MapState:
@@ -125,7 +127,7 @@ def advance_map(plan: MapPlan, state: MapState, event: MapEvent) -> tuple[MapSta
             commands = _take_up(plan, state)
         case UndoAsked(max_recoveries):
             state.max_recoveries = max_recoveries
-            state.incomplete = False
+            state.incomplete, state.failed_too = False, True
             commands = _roll_back(plan, state, Ending.UNDONE)
     return state, commands
 
@@ -245,13 +247,17 @@ def _take_up(plan: MapPlan, state: MapState) -> list[Command]:
 
 def _roll_back(plan: MapPlan, state: MapState, ending: Ending) -> list[Command]:
     state.phase, state.ending = Phase.ROLLING_BACK, ending
-    return [BeginRollback(), FindOutstanding(None, cut_off_only=plan.undo_all)]
+    return [BeginRollback(), _find_below(plan, state, None)]
+
+
+def _find_below(plan: MapPlan, state: MapState, below: int | None) -> FindOutstanding:
+    return FindOutstanding(below, cut_off_only=plan.undo_all, failed_too=state.failed_too)
 
 
 def _backward(plan: MapPlan, state: MapState) -> list[Command]:
     command = start_backward(_named(plan.element, state), _in_hand(state), state.max_recoveries)
     if command is None:
-        return [FindOutstanding(state.index, cut_off_only=plan.undo_all)]
+        return [_find_below(plan, state, state.index)]
     state.in_flight = True
     return [command]
 
@@ -275,7 +281,7 @@ def _rolled_back(plan: MapPlan, state: MapState, event: RolledBack) -> list[Comm
     state.incomplete = state.incomplete or not event.ok
     if state.phase is Phase.FORWARD:
         return _element_failed(plan, state)
-    return [FindOutstanding(state.index, cut_off_only=plan.undo_all)]
+    return [_find_below(plan, state, state.index)]
 
 
 def _all_elements_back(plan: MapPlan, state: MapState) -> list[Command]:

@@ -25,13 +25,32 @@ from calandria.engine.state import (
 from calandria.plan.model import Node, NodeKind, Plan
 from calandria.statuses import StepRollback
 
+GIVEN_UP = frozenset({StepRollback.COMPENSATE_FAILED, StepRollback.UNDO_FAILED})
+"""A rollback that is taken up leaves these alone; only a person asks for them again."""
 
-def begin_rollback(plan: Plan, state: LevelState, ending: Ending) -> list[Command]:
-    """Turn the level round: it will end as `ending` once everything outstanding is rolled back."""
+
+def begin_rollback(
+    plan: Plan,
+    state: LevelState,
+    ending: Ending,
+    *,
+    failed_too: bool = False,
+    dropped: tuple[str, ...] = (),
+) -> list[Command]:
+    """Turn the level round: it will end as `ending` once everything outstanding is rolled back.
+
+    With `failed_too`, what was tried before and failed is tried again; without, it is left, and
+    makes the rollback incomplete.
+    """
     state.phase, state.ending = Phase.ROLLING_BACK, ending
     state.ready.clear()
-    state.to_roll_back = rollback_order(plan, state)
-    return [BeginRollback(), *next_rollback(plan, state)]
+    outstanding = rollback_order(plan, state)
+    if not failed_too:
+        given_up = {name for name in outstanding if state.nodes[name].rollback in GIVEN_UP}
+        outstanding = [name for name in outstanding if name not in given_up]
+        state.incomplete = state.incomplete or bool(given_up)
+    state.to_roll_back = outstanding
+    return [BeginRollback(dropped), *next_rollback(plan, state)]
 
 
 def next_rollback(plan: Plan, state: LevelState) -> list[Command]:
