@@ -1,0 +1,1 @@
+"""Steps, reactors and everything that declares them: pure, and never executing anything."""

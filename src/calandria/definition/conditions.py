@@ -1,0 +1,38 @@
+"""Conditions of `.when`: a function of the step's inputs, however it names them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+
+from calandria.definition.contract import Contract
+from calandria.errors import DefinitionError
+
+
+def condition_of(
+    function: Callable[..., object], contract: Contract
+) -> Callable[[Mapping[str, object]], object]:
+    """Return `function` as a function of the step's resolved inputs, defaults filled in.
+
+    A function whose parameters are all inputs gets those by name. One whose only parameter is no
+    input gets all of them as attributes of one object. Raises `DefinitionError` for any other.
+    """
+    names = _parameter_names(function)
+    if all(name in contract.fields for name in names):
+        return lambda values: function(
+            **{name: contract.fill_defaults(values)[name] for name in names}
+        )
+    if len(names) != 1:
+        unknown = next(name for name in names if name not in contract.fields)
+        raise DefinitionError(
+            f"the condition's parameter {unknown!r} is no input of the step. Name inputs "
+            f"({', '.join(contract.fields) or 'it has none'}), or take them all as one object."
+        )
+    return lambda values: function(SimpleNamespace(**contract.fill_defaults(values)))
+
+
+def _parameter_names(function: Callable[..., object]) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters.values()
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return tuple(p.name for p in parameters if p.kind not in variable)

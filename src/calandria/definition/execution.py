@@ -1,0 +1,119 @@
+"""The port to whatever executes reactors and steps: a runtime registers itself here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from calandria.results import Result
+
+if TYPE_CHECKING:
+    from calandria.definition.reactors import Reactor
+    from calandria.definition.unit import StepUnit
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run a reactor: `Reactor.options(...)`.
+
+    `runtime` is the one to use instead of the process's default.
+    """
+
+    idempotency_key: str | None = None
+    runtime: object | None = None
+    correlation_id: str | None = None
+
+
+@dataclass(frozen=True)
+class CallOptions:
+    """How to call a step on its own. `runtime` is the one to use instead of the default."""
+
+    runtime: object | None = None
+
+
+class RunHandle(Protocol):
+    """A run, as `Reactor.find` returns it."""
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        ...
+
+    @property
+    def result(self) -> Result[Any] | None:
+        """What the run came to, or `None` while it is under way."""
+        ...
+
+    @property
+    def results(self) -> Mapping[str, Any]:
+        """The results of its completed steps, by name."""
+        ...
+
+
+class Executor(Protocol):
+    """Executes what the definition layer declares."""
+
+    def run(
+        self, reactor: type[Reactor], values: dict[str, object], options: RunOptions
+    ) -> Result[Any]:
+        """Run a reactor in the calling process and return what it came to."""
+        ...
+
+    async def arun(
+        self, reactor: type[Reactor], values: dict[str, object], options: RunOptions
+    ) -> Result[Any]:
+        """Run a reactor on the caller's event loop and return what it came to."""
+        ...
+
+    def call(self, unit: StepUnit, values: dict[str, object], options: CallOptions) -> Result[Any]:
+        """Run one step as an execution of its own."""
+        ...
+
+    async def acall(
+        self, unit: StepUnit, values: dict[str, object], options: CallOptions
+    ) -> Result[Any]:
+        """Run one step as an execution of its own, on the caller's event loop."""
+        ...
+
+    def call_undo(self, unit: StepUnit, result: object, values: dict[str, object]) -> Result[Any]:
+        """Undo one step as an execution of its own."""
+        ...
+
+    def call_compensate(
+        self, unit: StepUnit, reason: object, values: dict[str, object]
+    ) -> Result[Any]:
+        """Compensate one step as an execution of its own."""
+        ...
+
+    def find(self, reactor: type[Reactor], run_id: str) -> RunHandle:
+        """Return a run of this reactor; raises `UnknownRun`."""
+        ...
+
+    def undo(self, reactor: type[Reactor], run_id: str) -> Result[Any]:
+        """Undo a run; raises `UndoIncomplete` if something is left."""
+        ...
+
+    def cancel(self, reactor: type[Reactor], run_id: str, reason: str) -> RunHandle:
+        """Stop a run, keeping what it did."""
+        ...
+
+    def recover(self, reactor: type[Reactor], run_id: str) -> Result[Any]:
+        """Take up, here and now, a run whose process died."""
+        ...
+
+
+_executor: Executor | None = None
+
+
+def set_executor(executor: Executor) -> None:
+    """Make `executor` the one that `run`, `call` and the like use from now on."""
+    global _executor
+    _executor = executor
+
+
+def executor() -> Executor:
+    """Return the registered executor; raises `RuntimeError` if there is none."""
+    if _executor is None:
+        raise RuntimeError("Nothing can execute reactors yet: import the calandria package first.")
+    return _executor
