@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from calandria.codec.containers import CONTAINER_REBUILDERS, rebuild_items
+from calandria.codec.fields import Unfit
 from calandria.codec.format import MARK, Form, mapping_at, text_at, texts_at
 from calandria.codec.records import Record
 from calandria.codec.registry import TypeRegistry
 from calandria.codec.scalars import SCALAR_REBUILDERS
-from calandria.codec.shapes import Unfit
 from calandria.errors import DecodingError
 from calandria.results import RecordedFailure
 
