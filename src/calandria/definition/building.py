@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from calandria.definition.compatibility import check_iterable, check_wire
 from calandria.definition.conditions import condition_of
@@ -168,7 +168,7 @@ def _result_type(found: WiredNode) -> object:
 
 
 def _returns(reactor: type[Reactor], around: Surroundings) -> Reference:
-    declared: Any = reactor.returns
+    declared: object = reactor.returns
     if declared is None:
         return Reference(StepRoot(list(around.nodes)[-1]))
     name = readable_name(reactor)

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
+# where classes are made: abc.ABCMeta.__new__, and overridden hooks that call super()
+_CLASS_MACHINERY = ("__init_subclass__", "__new__")
 _CLASS_VARIABLE = re.compile(r"(\w+\.)*ClassVar\b")
 
 
@@ -32,7 +34,7 @@ def enclosing_scope(frame: types.FrameType | None, mentioned: Iterable[object]) 
     Of the local names only those that `mentioned` annotations spell out and those that are types
     are kept: the scope must not prolong the life of a function's other values.
     """
-    while frame is not None and frame.f_code.co_name == "__init_subclass__":
+    while frame is not None and frame.f_code.co_name in _CLASS_MACHINERY:
         frame = frame.f_back
     if frame is None:
         return AnnotationScope({})

@@ -19,6 +19,7 @@ from calandria.definition.names import REACTOR_RESERVED
 from calandria.definition.namespaces import AnnotationScope, enclosing_scope
 from calandria.definition.node_definition import ReactorDefinition
 from calandria.definition.nodes import DeclaredNode
+from calandria.definition.references import Reference
 from calandria.results import Result
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Reactor:
             charge = step(ChargeCard, amount=validate["total"])
     """
 
-    returns: ClassVar[Any] = None
+    returns: ClassVar[Reference | DeclaredNode | None] = None
     """The step, or a path into its result, that is the reactor's value; default: the last step."""
     concurrency: ClassVar[int] = 1
     """How many independent steps may run at the same time."""

@@ -100,17 +100,20 @@ class Reference:
             raise TypeError(f"{describe(self)}.map({function!r}): give a function of the value.")
         return Reference(self.root, (*self.operations, Transform(function)))
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"{describe(self)} is a reference, which cannot be changed.")
-
     def __repr__(self) -> str:
         return f"<Reference {describe(self)}>"
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(
-            f"{describe(self)}.{name}: a reference has no attributes of the value to come. "
-            f"Write {describe(self)}[{name!r}] for a part of it, or use .map(...)."
-        )
+    if not TYPE_CHECKING:
+        # out of the type checkers' sight, so that they refuse what is refused here
+
+        def __setattr__(self, name: str, value: object) -> NoReturn:
+            raise AttributeError(f"{describe(self)} is a reference, which cannot be changed.")
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(
+                f"{describe(self)}.{name}: a reference has no attributes of the value to come. "
+                f"Write {describe(self)}[{name!r}] for a part of it, or use .map(...)."
+            )
 
 
 def _misuse(how: str) -> Callable[..., NoReturn]:

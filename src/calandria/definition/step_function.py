@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from calandria.definition.nodes import StepNode
+from calandria.definition.nodes import DeclaredNode, StepNode
 from calandria.definition.steps import Step
 from calandria.plan.policies import Retry
 
 
 @overload
-def step(target: type[Step], /, **wiring: Any) -> StepNode: ...
+def step(target: type[Step], /, **wiring: Any) -> DeclaredNode: ...
 @overload
-def step(target: Callable[..., Any], /, **wiring: Any) -> StepNode: ...
+def step(target: Callable[..., Any], /, **wiring: Any) -> DeclaredNode: ...
 @overload
 def step(
     *,
     retry: Retry | None = None,
     rollback_retry: Retry | None = None,
     coordination: Sequence[object] = (),
-) -> Callable[[Callable[..., Any]], StepNode]: ...
+) -> Callable[[Callable[..., Any]], DeclaredNode]: ...
 def step(*target: Any, **keywords: Any) -> Any:
     """Declare a step of a reactor.
 
@@ -47,8 +47,8 @@ def _decorator(
     retry: Retry | None = None,
     rollback_retry: Retry | None = None,
     coordination: Sequence[object] = (),
-) -> Callable[[Callable[..., Any]], StepNode]:
-    def decorate(function: Callable[..., Any]) -> StepNode:
+) -> Callable[[Callable[..., Any]], DeclaredNode]:
+    def decorate(function: Callable[..., Any]) -> DeclaredNode:
         return StepNode(
             function,
             {},
