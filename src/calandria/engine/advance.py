@@ -70,7 +70,7 @@ def advance(plan: Plan, state: LevelState, event: Event) -> tuple[LevelState, li
         case ReturnFailed():
             commands = begin_rollback(plan, state, Ending.FAILED)
         case RetryDue(name):
-            commands = _retry(state, name)
+            commands = _retry(plan, state, name)
         case RolledBack():
             commands = on_rolled_back(plan, state, event)
         case RollbackRetryDue(name):
@@ -107,8 +107,11 @@ def _settled(plan: Plan, state: LevelState, event: Settled) -> list[Command]:
     step = state.nodes[event.name]
     state.in_flight.discard(event.name)
     step.nested = step.nested or event.nested
-    if not event.started:
+    # an attempt that a crash cut off may have begun its work, whatever came of repeating it
+    started = event.started or step.recoveries > 0
+    if not started:
         step.attempts -= 1
+    state.incomplete = state.incomplete or event.incomplete
     match event.outcome:
         case Outcome.SUCCEEDED | Outcome.SKIPPED:
             skipped = event.outcome is Outcome.SKIPPED
@@ -128,7 +131,12 @@ def _settled(plan: Plan, state: LevelState, event: Settled) -> list[Command]:
                 state.waiting.add(event.name)
                 delay = node.retry.delay_after(step.attempts, event.randomness)
                 return [RetryLater(event.name, delay), *_continue(plan, state)]
-            _fail(state, step, nested_level=node.kind is not NodeKind.STEP, event=event)
+            step.move(StepStatus.FAILED)
+            if node.kind is not NodeKind.STEP and event.started:
+                # a nested level has rolled itself back; what it could not is left for a manual undo
+                step.roll(StepRollback.UNDO_FAILED if event.incomplete else StepRollback.UNDONE)
+            if state.ending in (Ending.COMPLETED, Ending.HALTED):
+                state.phase, state.ending = Phase.DRAINING, Ending.FAILED
     return _continue(plan, state)
 
 
@@ -136,16 +144,6 @@ def _may_retry(state: LevelState) -> bool:
     return state.phase is Phase.FORWARD or (
         state.phase is Phase.DRAINING and state.ending is Ending.HALTED
     )
-
-
-def _fail(state: LevelState, step: NodeState, *, nested_level: bool, event: Settled) -> None:
-    step.move(StepStatus.FAILED)
-    if nested_level and event.started:
-        # a nested level has rolled itself back; what it could not is left for a manual undo
-        step.roll(StepRollback.UNDO_FAILED if event.incomplete else StepRollback.UNDONE)
-    state.incomplete = state.incomplete or event.incomplete
-    if state.ending in (Ending.COMPLETED, Ending.HALTED):
-        state.phase, state.ending = Phase.DRAINING, Ending.FAILED
 
 
 def _count_down(plan: Plan, state: LevelState, name: str) -> None:
@@ -157,19 +155,28 @@ def _count_down(plan: Plan, state: LevelState, name: str) -> None:
 
 
 def _continue(plan: Plan, state: LevelState) -> list[Command]:
-    return _start_ready(plan, state) if state.phase is Phase.FORWARD else []
+    commands: list[Command] = _start_due(plan, state) if _may_retry(state) else []
+    return commands + _start_ready(plan, state) if state.phase is Phase.FORWARD else commands
 
 
-def _retry(state: LevelState, name: str) -> list[Command]:
-    if name not in state.waiting or not _may_retry(state):
-        return []
-    state.waiting.discard(name)
-    step = state.nodes[name]
-    step.move(StepStatus.STARTED)
-    step.attempts += 1
-    step.recoveries = 0
-    state.in_flight.add(name)
-    return [RunStep(name, step.attempts)]
+def _retry(plan: Plan, state: LevelState, name: str) -> list[Command]:
+    if name in state.waiting and name not in state.due:
+        state.due.append(name)
+    return _continue(plan, state)
+
+
+def _start_due(plan: Plan, state: LevelState) -> list[Command]:
+    commands: list[Command] = []
+    while state.due and len(state.in_flight) < plan.concurrency:
+        name = state.due.pop(0)
+        state.waiting.discard(name)
+        step = state.nodes[name]
+        step.move(StepStatus.STARTED)
+        step.attempts += 1
+        step.recoveries = 0
+        state.in_flight.add(name)
+        commands.append(RunStep(name, step.attempts))
+    return commands
 
 
 def _stop(state: LevelState, why: Stopping) -> list[Command]:
@@ -178,7 +185,7 @@ def _stop(state: LevelState, why: Stopping) -> list[Command]:
     if why is Stopping.ABORTED:
         state.ending = Ending.ABORTED
         state.phase = Phase.DRAINING
-    elif state.ending is not Ending.FAILED and state.phase is not Phase.ROLLING_BACK:
+    elif state.ending in (Ending.COMPLETED, Ending.HALTED):
         state.ending = Ending.CANCELLED
         state.phase = Phase.DRAINING
     return []
@@ -203,9 +210,9 @@ def _take_up(plan: Plan, state: LevelState) -> list[Command]:
 
 def _recover(state: LevelState, name: str, plan: Plan) -> Command:
     node, step = plan.node(name), state.nodes[name]
+    step.recoveries += 1
     if node.kind is not NodeKind.STEP:
         return RunStep(name, step.attempts, recovery=True)
-    step.recoveries += 1
     if step.recoveries > state.max_recoveries:
         return GiveUp(name)
     return Reconcile(name) if node.reconciles else RunStep(name, step.attempts, recovery=True)
@@ -228,8 +235,11 @@ def _reconciled(plan: Plan, state: LevelState, event: Reconciled) -> list[Comman
         else:
             step.move(StepStatus.SKIPPED)
         return run_backward(plan, state, event.name)
-    if event.outcome is None:
+    if event.outcome is None and _may_retry(state):
         return [RunStep(event.name, state.nodes[event.name].attempts, recovery=True)]
+    if event.outcome is None:
+        # nothing starts any more, so it stays in doubt: a rollback will ask again
+        return _settled(plan, state, Settled(event.name, Outcome.CUT_OFF))
     return _settled(plan, state, Settled(event.name, event.outcome, event.order))
 
 
@@ -238,12 +248,7 @@ def _drained(plan: Plan, state: LevelState) -> list[Command]:
     if state.in_flight or state.phase in (Phase.DONE, Phase.ROLLING_BACK):
         return []
     if state.phase is Phase.DRAINING and state.ending is Ending.FAILED:
-        # no further attempt is made at a step that would be rolled back at once
-        dropped = tuple(sorted(state.waiting))
-        for name in dropped:
-            state.nodes[name].move(StepStatus.FAILED)
-        state.waiting.clear()
-        return begin_rollback(plan, state, Ending.FAILED, dropped=dropped)
+        return begin_rollback(plan, state, Ending.FAILED)
     stopping = state.ending in (Ending.CANCELLED, Ending.ABORTED)
     if state.waiting and not stopping:
         return []

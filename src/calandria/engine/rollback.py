@@ -23,7 +23,7 @@ from calandria.engine.state import (
     rollback_order,
 )
 from calandria.plan.model import Node, NodeKind, Plan
-from calandria.statuses import StepRollback
+from calandria.statuses import StepRollback, StepStatus
 
 GIVEN_UP = frozenset({StepRollback.COMPENSATE_FAILED, StepRollback.UNDO_FAILED})
 """A rollback that is taken up leaves these alone; only a person asks for them again."""
@@ -35,7 +35,6 @@ def begin_rollback(
     ending: Ending,
     *,
     failed_too: bool = False,
-    dropped: tuple[str, ...] = (),
 ) -> list[Command]:
     """Turn the level round: it will end as `ending` once everything outstanding is rolled back.
 
@@ -44,6 +43,7 @@ def begin_rollback(
     """
     state.phase, state.ending = Phase.ROLLING_BACK, ending
     state.ready.clear()
+    dropped = _drop_retries(state)
     outstanding = rollback_order(plan, state)
     if not failed_too:
         given_up = {name for name in outstanding if state.nodes[name].rollback in GIVEN_UP}
@@ -51,6 +51,16 @@ def begin_rollback(
         state.incomplete = state.incomplete or bool(given_up)
     state.to_roll_back = outstanding
     return [BeginRollback(dropped), *next_rollback(plan, state)]
+
+
+def _drop_retries(state: LevelState) -> tuple[str, ...]:
+    """Make no further attempt at a step that would be rolled back at once."""
+    state.waiting.clear()
+    state.due.clear()
+    dropped = [name for name, step in state.nodes.items() if step.status is StepStatus.RETRYING]
+    for name in dropped:
+        state.nodes[name].move(StepStatus.FAILED)
+    return tuple(sorted(dropped))
 
 
 def next_rollback(plan: Plan, state: LevelState) -> list[Command]:
@@ -87,9 +97,14 @@ def start_backward(
 ) -> Compensate | Undo | Reconcile | GiveUpRollback | None:
     """Note the start of a compensate or undo in the step's state and say which it is."""
     action = backward_action(node, step)
+    if action is Backward.RECONCILE and step.recoveries > max_recoveries:
+        step.move(StepStatus.FAILED)
+        action = backward_action(node, step)
     if action is None:
         return None
     if action is Backward.RECONCILE:
+        # counted although it may be the first: its start leaves no other trace in the journal
+        step.recoveries += 1
         return Reconcile(node.name)
     running = StepRollback.UNDOING if action is Backward.UNDO else StepRollback.COMPENSATING
     cut_off = step.rollback is running
@@ -130,11 +145,11 @@ def on_rolled_back(plan: Plan, state: LevelState, event: RolledBack) -> list[Com
     step = state.nodes[event.name]
     state.in_flight.discard(event.name)
     later = settle_backward(plan.node(event.name), step, event)
+    state.incomplete = state.incomplete or (later is None and not event.ok)
     if state.phase is not Phase.ROLLING_BACK:
         return []
     if later is not None:
         return [later]
-    state.incomplete = state.incomplete or not event.ok
     return next_rollback(plan, state)
 
 

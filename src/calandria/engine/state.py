@@ -41,6 +41,8 @@ class LevelState:
     in_flight: set[str] = field(default_factory=set)
     waiting: set[str] = field(default_factory=set)
     """Steps whose next attempt is scheduled."""
+    due: list[str] = field(default_factory=list)
+    """Those of them whose delay is over and that wait only for a place among those in flight."""
     phase: Phase = Phase.FORWARD
     ending: Ending = Ending.COMPLETED
     to_roll_back: list[str] = field(default_factory=list)
@@ -74,7 +76,8 @@ def restore_level(plan: Plan, nodes: Mapping[str, NodeState]) -> LevelState:
         if unmet == 0:
             heappush(state.ready, position)
     statuses = {node.status for node in nodes.values()}
-    if StepStatus.FAILED in statuses:
+    going_back = any(node.rollback is not StepRollback.NONE for node in nodes.values())
+    if StepStatus.FAILED in statuses or going_back:
         state.phase, state.ending = Phase.DRAINING, Ending.FAILED
     elif StepStatus.HALTED in statuses:
         state.phase, state.ending = Phase.DRAINING, Ending.HALTED
