@@ -12,10 +12,12 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from benchmarks.measure import Stopwatch, stopwatch
 
 STEPS = 5
+Synchronous = Literal["FULL", "NORMAL"]
 
 
 def main() -> None:
@@ -41,7 +43,7 @@ def _per_run(watch: Stopwatch, runs: int) -> dict[str, float]:
 
 
 @contextmanager
-def bare_commits(folder: Path, synchronous: str) -> Iterator[Callable[[], None]]:
+def bare_commits(folder: Path, synchronous: Synchronous) -> Iterator[Callable[[], None]]:
     """Commit seven times one row: the run's creation, its five steps, its end."""
     connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
@@ -66,7 +68,7 @@ def bare_commits(folder: Path, synchronous: str) -> Iterator[Callable[[], None]]
 
 
 @contextmanager
-def calandria(folder: Path, synchronous: str) -> Iterator[Callable[[], None]]:
+def calandria(folder: Path, synchronous: Synchronous) -> Iterator[Callable[[], None]]:
     """Run a reactor of five function steps."""
     from benchmarks.reactors import FiveSteps
     from calandria import Runtime, Settings
@@ -82,7 +84,7 @@ def calandria(folder: Path, synchronous: str) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def dbos(folder: Path, synchronous: str) -> Iterator[Callable[[], None]]:
+def dbos(folder: Path, synchronous: Synchronous) -> Iterator[Callable[[], None]]:
     """Run a DBOS workflow of five steps, on the same journal mode and durability."""
     from dbos import DBOS
     from sqlalchemy import Engine, event

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from benchmarks import reactors
@@ -26,14 +28,13 @@ def main() -> None:
 def long(folder: Path, shape: str, steps: str) -> dict[str, float]:
     """Execute one long run; return seconds per step at both ends, and MiB."""
     count = int(steps)
-    chain = reactors.chain(count) if shape == "chain" else None
+    numbers = list(range(count))
+    map_run = partial(reactors.TimedMap.run, numbers=numbers)
+    execute = reactors.chain(count) if shape == "chain" else map_run
     with Runtime(storage=_url(folder / "long.db"), settings=SETTINGS):
         reactors.FiveSteps.run(number=0)
         before = peak_memory()
-        if chain is not None:
-            result = chain.run(number=0)
-        else:
-            result = reactors.TimedMap.run(numbers=list(range(count)))
+        result = execute()
         peak = peak_memory()
     if not result.ok or len(reactors.instants) != count:
         raise RuntimeError(f"the long run came to {result}")
@@ -93,7 +94,7 @@ def _url(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-PARTS = {"long": long, "fill": fill, "crowded": crowded}
+PARTS: dict[str, Callable[..., dict[str, float]]] = {"long": long, "fill": fill, "crowded": crowded}
 
 
 if __name__ == "__main__":

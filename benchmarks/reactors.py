@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
-from calandria import Reactor, element, inputs, map_each, step
+from calandria import Reactor, Result, Step, element, inputs, map_each, step
 
 
 def add_one(*, number: int) -> int:
@@ -29,20 +30,32 @@ instants: list[float] = []
 """When each timed step ran, by the performance counter."""
 
 
-def note_the_time(*, number: int) -> int:
-    """Add the instant to `instants`."""
-    instants.append(time.perf_counter())
-    return number + 1
+class NoteTheTime(Step):
+    """Adds the instant to `instants`."""
+
+    number: int
+
+    def run(self) -> int:
+        """Hand the next number on."""
+        instants.append(time.perf_counter())
+        return self.number + 1
 
 
-def chain(length: int) -> type[Reactor]:
-    """Return a reactor of `length` timed steps, each of which needs the one before it."""
-    body: dict[str, Any] = {"__module__": __name__, "__annotations__": {"number": int}}
+class Chain(Reactor):
+    """What every chain takes; its steps are made by `chain`."""
+
+    number: int
+
+
+def chain(length: int) -> Callable[[], Result[Any]]:
+    """Return what runs a reactor of `length` timed steps, each of which needs the one before."""
+    body: dict[str, Any] = {"__module__": __name__}
     previous: Any = inputs.number
     for number in range(length):
-        previous = step(note_the_time, number=previous)
+        previous = step(NoteTheTime, number=previous)
         body[f"step_{number}"] = previous
-    return type(f"ChainOf{length}", (Reactor,), body)
+    made: Any = type(f"ChainOf{length}", (Chain,), body)
+    return lambda: made.run(number=0)
 
 
 class TimedMap(Reactor):
@@ -50,4 +63,4 @@ class TimedMap(Reactor):
 
     numbers: list[int]
 
-    each = map_each(note_the_time, over=inputs.numbers, number=element)
+    each = map_each(NoteTheTime, over=inputs.numbers, number=element)

@@ -46,8 +46,8 @@ class Act(Step):
 class Process(Reactor):
     order: str
 
-    check = step(Check)
-    act = step(Act, verdict=check)
+    checked = step(Check)
+    act = step(Act, verdict=checked)
 
 
 def main() -> None:
