@@ -128,7 +128,7 @@ def _rebuild_bytearray(form: dict[str, Form], inner: Rebuilds) -> bytearray:
 
 def _reduce_path(value: PurePath, inner: Reduces) -> Form:
     text = str(value)
-    if type(value)(text) != value:
+    if type(value)(text).parts != value.parts:
         raise Refusal(f"{value!r} cannot be written as text that means the same: return a str.")
     return {MARK: "path", "c": type(value).__name__, "v": inner.reduce(text)}
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from datetime import datetime, time
 from decimal import Decimal
 from enum import Enum
+from pathlib import PurePath
+from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -22,7 +24,7 @@ def same(left: object, right: object) -> bool:
         return struct.pack(">d", left) == struct.pack(">d", right)
     if isinstance(left, complex) and isinstance(right, complex):
         return same(left.real, right.real) and same(left.imag, right.imag)
-    if isinstance(left, (Decimal, range)):
+    if isinstance(left, (Decimal, range, PurePath)):
         return repr(left) == repr(right)
     if isinstance(left, UUID) and isinstance(right, UUID):
         return left == right and left.is_safe is right.is_safe
@@ -40,8 +42,8 @@ def same(left: object, right: object) -> bool:
         return len(left) == len(right) and all(any(same(a, b) for b in right) for a in left)
     if isinstance(left, BaseModel) and isinstance(right, BaseModel):
         return same(_model_state(left), _model_state(right))
-    if dataclasses.is_dataclass(left) and hasattr(left, "__dict__"):
-        return same(vars(left), vars(right))
+    if dataclasses.is_dataclass(left):
+        return same(_dataclass_state(left), _dataclass_state(right))
     return left == right
 
 
@@ -52,6 +54,12 @@ def _same_dicts(left: dict[object, object], right: dict[object, object]) -> bool
     elif isinstance(left, OrderedDict) and vars(left) != vars(right):
         return False
     return same([*left.items()], [*right.items()])
+
+
+def _dataclass_state(instance: Any) -> list[object]:
+    names = [field.name for field in dataclasses.fields(instance)]
+    set_fields = {name: getattr(instance, name) for name in names if hasattr(instance, name)}
+    return [set_fields, getattr(instance, "__dict__", None)]
 
 
 def _model_state(model: BaseModel) -> list[object]:

@@ -257,12 +257,14 @@ def test_a_class_that_changed_too_much_comes_back_as_a_record(
 def test_a_field_that_a_class_no_longer_has_is_left_out() -> None:
     dataclass_now = make_dataclass("It", ["sku"])
     model_now = create_model("It", other=(int, 1))
-    tuple_now = NamedTuple("It", [("right", int)])
+
+    class TupleNow(NamedTuple):
+        right: int
 
     assert vars(read(TEXTS["dataclass"], dataclass_now)) == {"sku": "a"}
     assert read(TEXTS["model"], model_now).model_dump() == {"other": 1}
     assert read(TEXTS["model"], model_now).model_fields_set == set()
-    assert tuple(read(TEXTS["namedtuple"], tuple_now)) == (2,)
+    assert tuple(read(TEXTS["namedtuple"], TupleNow)) == (2,)
 
 
 def test_an_attribute_that_became_a_field_keeps_its_value() -> None:

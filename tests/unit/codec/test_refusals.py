@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from decimal import Decimal
 from enum import Enum
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from types import MappingProxyType
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -197,6 +197,10 @@ def test_a_zone_without_a_key_is_refused(codec: JsonCodec, tmp_path: Path) -> No
     zone = ZoneInfo.from_file(io.BytesIO(version_1_file_without_transitions))
 
     assert "use ZoneInfo(key)" in str(refusal(codec, zone))
+
+
+def test_a_path_that_means_something_else_once_written_is_refused(codec: JsonCodec) -> None:
+    assert "means the same" in str(refusal(codec, PureWindowsPath("//://")))
 
 
 def test_a_cycle_is_refused_with_the_path_back(codec: JsonCodec) -> None:

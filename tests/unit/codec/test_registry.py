@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,10 +14,10 @@ from typing import (
     ClassVar,
     ForwardRef,
     Generic,
-    List,  # noqa: UP035
     Literal,
     NamedTuple,
     NewType,
+    NotRequired,
     Optional,
     TypedDict,
     TypeVar,
@@ -24,7 +25,7 @@ from typing import (
 
 import pytest
 from pydantic import BaseModel, Field
-from typing_extensions import NotRequired, TypeAliasType
+from typing_extensions import TypeAliasType
 
 from calandria.codec import JsonCodec, Record, TypeRegistry
 from calandria.errors import DecodingError, DefinitionError, EncodingError
@@ -96,7 +97,7 @@ def registry() -> TypeRegistry:
 REACHES_ALL = [
     Tree,
     list[Tree],
-    List[Tree],  # noqa: UP006
+    typing.List[Tree],  # noqa: UP006
     dict[str, tuple[Tree, ...]],
     Tree | None,
     Optional["Tree"],

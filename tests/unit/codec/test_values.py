@@ -105,7 +105,7 @@ VALUES = [
     {1, "1", (1,), None, 2.5, frozenset({1})},
     deque([1, 2]),
     deque([1, 2, 3], maxlen=3),
-    deque([], maxlen=0),
+    deque(maxlen=0),
     OrderedDict([("b", 1), (2, "a")]),
     Counter("abracadabra"),
     defaultdict(list, {"a": [1]}),
