@@ -199,8 +199,13 @@ def test_a_zone_without_a_key_is_refused(codec: JsonCodec, tmp_path: Path) -> No
     assert "use ZoneInfo(key)" in str(refusal(codec, zone))
 
 
-def test_a_path_that_means_something_else_once_written_is_refused(codec: JsonCodec) -> None:
-    assert "means the same" in str(refusal(codec, PureWindowsPath("//://")))
+def test_a_path_that_means_something_else_once_written_is_never_changed(codec: JsonCodec) -> None:
+    # some releases of Python read `\\\\server\\` back as two parts, others as one
+    path = PureWindowsPath("//server/")
+    if PureWindowsPath(str(path)).parts == path.parts:
+        assert codec.decode(codec.encode(path)) == path
+    else:
+        assert "means the same" in str(refusal(codec, path))
 
 
 def test_a_cycle_is_refused_with_the_path_back(codec: JsonCodec) -> None:
