@@ -57,9 +57,9 @@ def unknown_input(name: str, known: Iterable[str]) -> str:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return "; did you mean ...?" for the nearest of the known names, or nothing."""
+    """Return " (did you mean ...?)" for the nearest of the known names, or nothing."""
     close = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _message(detail: Mapping[str, Any], redacted: bool) -> str:

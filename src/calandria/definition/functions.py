@@ -28,6 +28,11 @@ _SPECIAL: Mapping[ActionName, tuple[str, ...]] = {
     "reconcile": ("context",),
 }
 
+_STARS: Mapping[object, str] = {
+    inspect.Parameter.VAR_POSITIONAL: "*",
+    inspect.Parameter.VAR_KEYWORD: "**",
+}
+
 
 @dataclass
 class FunctionActions:
@@ -108,8 +113,8 @@ def parameters_of(function: Callable[..., object]) -> dict[str, inspect.Paramete
             inspect.Parameter.VAR_KEYWORD,
         ):
             raise DefinitionError(
-                f"{name}: its parameter {str(parameter)!r} cannot be wired by name. Spell out the "
-                "inputs as named parameters.",
+                f"{name}: its parameter {_STARS.get(parameter.kind, '')}{parameter.name} cannot be "
+                "wired by name. Spell out the inputs as named parameters.",
                 step=name,
             )
     return parameters

@@ -111,12 +111,14 @@ class Reactor:
         Invalid inputs give a `Failure` without a run. Raises `DefinitionError` if the reactor is
         declared wrongly, `StorageError` if the run cannot be recorded.
         """
-        return executor().run(*_request(cls, args, inputs), RunOptions())
+        reactor, values = _request(cls, args, inputs)
+        return executor().run(reactor, values, RunOptions())
 
     @classmethod
     async def arun(cls: Callable[P, Any], /, *args: P.args, **inputs: P.kwargs) -> Result[Any]:
         """Run the reactor like `run`, on the caller's event loop."""
-        return await executor().arun(*_request(cls, args, inputs), RunOptions())
+        reactor, values = _request(cls, args, inputs)
+        return await executor().arun(reactor, values, RunOptions())
 
     @classmethod
     def options(
@@ -169,11 +171,13 @@ class BoundReactor(Generic[P]):
 
     def run(self, /, *args: P.args, **inputs: P.kwargs) -> Result[Any]:
         """Run the reactor in this process with these options; see `Reactor.run`."""
-        return executor().run(*_request(self._reactor, args, inputs), self._options)
+        reactor, values = _request(self._reactor, args, inputs)
+        return executor().run(reactor, values, self._options)
 
     async def arun(self, /, *args: P.args, **inputs: P.kwargs) -> Result[Any]:
         """Run the reactor on the caller's event loop with these options; see `Reactor.arun`."""
-        return await executor().arun(*_request(self._reactor, args, inputs), self._options)
+        reactor, values = _request(self._reactor, args, inputs)
+        return await executor().arun(reactor, values, self._options)
 
 
 def _request(

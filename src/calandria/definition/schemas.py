@@ -43,13 +43,15 @@ def build_schema(field: FieldInfo, names: Mapping[str, object]) -> ValueSchema:
     Raises `NameError` where one is not there yet, and pydantic's errors for what it cannot
     validate.
     """
-    from pydantic import ConfigDict, GetPydanticSchema, TypeAdapter
+    from pydantic import ConfigDict, Field, GetPydanticSchema, TypeAdapter
 
     annotation = field.annotation
+    constraints = list(field.metadata)
+    if field.discriminator is not None:
+        constraints.append(Field(discriminator=field.discriminator))
     # a holder, because pydantic refuses a config directly on models, dataclasses and TypedDicts
-    holder = Annotated[
-        Any, GetPydanticSchema(lambda _, handler: handler.generate_schema(annotation)), field
-    ]
+    whole = GetPydanticSchema(lambda _, handler: handler.generate_schema(annotation))
+    holder = Annotated[(Any, whole, *constraints)]
     adapter: TypeAdapter[object] = TypeAdapter(
         cast(Any, holder), config=ConfigDict(arbitrary_types_allowed=True, defer_build=True)
     )

@@ -101,12 +101,14 @@ class Step:
 
         Invalid inputs give a `Failure`. Raises `DefinitionError` if the step is declared wrongly.
         """
-        return executor().call(*_callable_unit(cls, args, inputs), CallOptions())
+        unit, values = _callable_unit(cls, args, inputs)
+        return executor().call(unit, values, CallOptions())
 
     @classmethod
     async def acall(cls: Callable[P, Any], /, *args: P.args, **inputs: P.kwargs) -> Result[Any]:
         """Run this step like `call`, from async code."""
-        return await executor().acall(*_callable_unit(cls, args, inputs), CallOptions())
+        unit, values = _callable_unit(cls, args, inputs)
+        return await executor().acall(unit, values, CallOptions())
 
     @classmethod
     def call_undo(cls, result: Any, /, **inputs: Any) -> Result[Any]:

@@ -55,7 +55,7 @@ class Surroundings:
         if isinstance(source, DeclaredNode):
             return Reference(StepRoot(self.step_name(source)))
         root = source.root
-        if isinstance(root, StepRoot) and not isinstance(root.step, str):
+        if isinstance(root, StepRoot):
             return Reference(StepRoot(self.step_name(root.step)), source.operations)
         if isinstance(root, InputRoot) and root.name not in self.contract.fields:
             raise DefinitionError(
