@@ -45,7 +45,7 @@ Form: TypeAlias = "bool | int | float | str | list[Form] | dict[str, Form] | Non
 
 MARK = "$"
 
-MAX_DEPTH = 128
+MAX_DEPTH = 100
 """How deep values may be nested: far from where reading them back could exhaust the stack."""
 
 
@@ -63,6 +63,15 @@ class Rebuilds(Protocol):
     def rebuild(self, form: Form) -> object:
         """Return the value of `form`; raises `DecodingError`."""
         ...
+
+
+def depth_of(form: Form) -> int:
+    """Return how deep the JSON of `form` is nested: up to three levels for one of a value."""
+    if isinstance(form, dict):
+        return 1 + max(map(depth_of, form.values()), default=0)
+    if isinstance(form, list):
+        return 1 + max(map(depth_of, form), default=0)
+    return 0
 
 
 def text_at(form: dict[str, Form], key: str) -> str:

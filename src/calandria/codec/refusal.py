@@ -33,9 +33,7 @@ class Refusal(Exception):
 
 def item_segment(key: object) -> str:
     """Return the segment of a path for the item under `key`."""
-    if isinstance(key, str):
-        return f"[{json.dumps(key)}]"
-    return f"[{describe(key)}]"
+    return f"[{_shortened(json.dumps(key)) if type(key) is str else describe(key)}]"
 
 
 def describe(value: object) -> str:
@@ -44,6 +42,10 @@ def describe(value: object) -> str:
         text = repr(value)
     except Exception:
         return f"<{class_name(type(value))}>"
+    return _shortened(text)
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -104,6 +104,12 @@ def test_a_refusal_names_the_place_the_class_and_the_fix(codec: JsonCodec) -> No
     )
 
 
+def test_a_long_key_is_shortened_in_the_path(codec: JsonCodec) -> None:
+    error = refusal(codec, {"k" * 1000: Money(), "other": [1]})
+
+    assert error.path == f'["{"k" * 56}...]'
+
+
 def test_a_refusal_of_the_whole_value_has_no_path(codec: JsonCodec) -> None:
     error = refusal(codec, Money())
 
@@ -244,6 +250,18 @@ def test_nesting_up_to_the_limit_comes_back_even_as_dataclasses(codec: JsonCodec
 
     assert codec.decode(codec.encode(nested_lists(MAX_DEPTH))) == nested_lists(MAX_DEPTH)
     assert codec.encode(codec.decode(codec.encode(value))) == codec.encode(value)
+
+
+def test_a_record_is_refused_only_where_it_would_stand_too_deep(codec: JsonCodec) -> None:
+    value: object = 1
+    for _ in range(MAX_DEPTH - 1):
+        value = {1: value}
+    deepest = codec.encode(Line(value))
+    stranger = JsonCodec(TypeRegistry())
+    record = stranger.decode(deepest)
+
+    assert stranger.encode(record) == deepest
+    assert "nested" in str(refusal(stranger, [record]))
 
 
 def test_a_refused_value_can_be_mended_and_recorded(codec: JsonCodec) -> None:
