@@ -146,7 +146,8 @@ def test_mermaid_names_cannot_break_out_of_their_label() -> None:
     label = next(line for line in lines if line.strip().startswith("n0["))
     inside = label.strip().removeprefix('n0["').removesuffix('"]')
     assert not set(re.sub(r"#\d+;|</?b>|<br/>", "", inside)) & set('"#<>`[];')
-    assert lines[1].startswith('title: "a\\"<b>') and lines[3] == "flowchart TD"
+    assert lines[0] == "flowchart TD"
+    assert lines[1].startswith('    accTitle: a"<b>') and not set("#;") & set(lines[1])
 
 
 @pytest.mark.parametrize("format", FORMATS)

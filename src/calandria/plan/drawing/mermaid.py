@@ -11,11 +11,11 @@ from calandria.plan.model import Plan
 
 
 def draw_mermaid(plan: Plan, statuses: Mapping[str, str] | None) -> str:
-    """Return the text of a flowchart, its title in the front matter."""
+    """Return the text of a flowchart; the reactor's name is its title for screen readers."""
     known = None if statuses is None else Statuses(statuses)
     body = list(_Flowchart(known).lines(plan, "", "n", "    "))
     used = [tone for tone in Tone if any(line.endswith(f" {tone.value}") for line in body)]
-    lines = ["---", f"title: {_quoted_title(plan.reactor)}", "---", "flowchart TD", *body]
+    lines = ["flowchart TD", f"    accTitle: {_title(plan.reactor)}", *body]
     for tone in used:
         paint = LIGHT[tone]
         lines.append(
@@ -70,5 +70,5 @@ def _escape(text: str) -> str:
 _SYNTAX = frozenset('"#&;<>`*_~\\[]{}|')
 
 
-def _quoted_title(text: str) -> str:
-    return '"' + printable(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _title(text: str) -> str:
+    return "".join(" " if char in "#;" else char for char in printable(text))
