@@ -62,6 +62,7 @@ def build_definition(reactor: type[Reactor]) -> ReactorDefinition:
     with locating(name, None):
         _check_names(contract, nodes)
         _check_options(reactor)
+        contract.resolve()
     around = Surroundings(reactor, contract, nodes)
     wired = {step: _wire_node(around, name, step, node) for step, node in nodes.items()}
     _check_cycles(name, wired)

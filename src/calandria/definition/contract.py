@@ -98,6 +98,10 @@ class Contract:
         """The inputs that are declared `Redacted`, at any depth."""
         return frozenset(field.name for field in self.fields.values() if field.redacted)
 
+    def resolve(self) -> None:
+        """Evaluate the annotations now; raises `DefinitionError` where that is not possible."""
+        self._resolved()
+
     def validate(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return `values` validated, in order of declaration, with defaults applied.
 

@@ -23,4 +23,5 @@ def locating(reactor: str, step: str | None) -> Iterator[None]:
         if error.reactor is not None:
             raise
         place = reactor if step is None else f"{reactor}.{step}"
-        raise type(error)(f"{place}: {error}", reactor=reactor, step=step) from error
+        message = str(error) if str(error).startswith(f"{place}: ") else f"{place}: {error}"
+        raise type(error)(message, reactor=reactor, step=step) from error
