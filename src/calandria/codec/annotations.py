@@ -19,38 +19,54 @@ def classes_in(annotation: object, namespace: Mapping[str, object]) -> Iterator[
     reference that cannot be resolved is passed over.
     """
     seen: set[object] = set()
-    waiting: list[tuple[object, Mapping[str, object]]] = [(annotation, namespace)]
+    waiting = [_Place(annotation, namespace, None)]
     while waiting:
-        current, names = waiting.pop()
-        current = _resolve(current, names)
-        if not _is_new(current, seen):
+        place = waiting.pop()
+        current = place.annotation
+        if not _is_new(place, seen):
             continue
-        if isinstance(current, type) and _has_fields(current):
+        if isinstance(current, (str, ForwardRef)):
+            waiting.append(place.at(_resolve(current, place.names)))
+        elif isinstance(current, type) and _has_fields(current):
             if not is_typeddict(current):
                 yield current
             names = _names_around(current, namespace)
-            waiting.extend((part, names) for part in _field_annotations(current))
-        waiting.extend((part, names) for part in _parts(current))
+            waiting.extend(_Place(part, names, current) for part in _field_annotations(current))
+        else:
+            waiting.extend(map(place.at, _parts(current)))
 
 
-def _is_new(annotation: object, seen: set[object]) -> bool:
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """An annotation, what names mean in it, and the class in whose body it stands."""
+
+    annotation: object
+    names: Mapping[str, object]
+    owner: type | None
+
+    def at(self, annotation: object) -> _Place:
+        return dataclasses.replace(self, annotation=annotation)
+
+
+def _is_new(place: _Place, seen: set[object]) -> bool:
+    current = place.annotation
+    # the same reference may mean another class in another class's body
+    key = current if isinstance(current, type) else (current, place.owner)
     try:
-        if annotation in seen:
+        if key in seen:
             return False
-        seen.add(annotation)
+        seen.add(key)
     except TypeError:  # unhashable: a list of parameter types, or metadata; never recursive
-        return isinstance(annotation, list)
+        return isinstance(current, list)
     return True
 
 
-def _resolve(annotation: object, names: Mapping[str, object]) -> object:
-    while isinstance(annotation, (str, ForwardRef)):
-        text = annotation if isinstance(annotation, str) else annotation.__forward_arg__
-        try:
-            annotation = eval(text, dict(names))
-        except Exception:
-            return None
-    return annotation
+def _resolve(reference: str | ForwardRef, names: Mapping[str, object]) -> object:
+    text = reference if isinstance(reference, str) else reference.__forward_arg__
+    try:
+        return eval(text, dict(names))
+    except Exception:
+        return None
 
 
 def _names_around(cls: type, namespace: Mapping[str, object]) -> dict[str, object]:

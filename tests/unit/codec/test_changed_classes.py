@@ -215,7 +215,7 @@ def broken_factory() -> object:
     raise RuntimeError("no default today")
 
 
-CHANGED: dict[str, tuple[str, Callable[[], type]]] = {
+CHANGED: dict[str, tuple[str, Callable[[], Any]]] = {
     "a dataclass with a new required field": (
         "dataclass",
         lambda: make_dataclass("It", ["sku", "quantity", "price"]),

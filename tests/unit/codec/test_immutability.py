@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
@@ -24,7 +24,14 @@ class Text(str):
 
 
 class OwnZone(tzinfo):
-    pass
+    def utcoffset(self, at: datetime | None) -> timedelta | None:
+        return None
+
+    def dst(self, at: datetime | None) -> timedelta | None:
+        return None
+
+    def tzname(self, at: datetime | None) -> str | None:
+        return None
 
 
 def deep_tuple(depth: int, innermost: object) -> object:

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass, field
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path, PureWindowsPath
@@ -57,7 +57,14 @@ class Money:
 
 
 class OwnZone(tzinfo):
-    pass
+    def utcoffset(self, at: datetime | None) -> timedelta | None:
+        return None
+
+    def dst(self, at: datetime | None) -> timedelta | None:
+        return None
+
+    def tzname(self, at: datetime | None) -> str | None:
+        return None
 
 
 class Fickle(Enum):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -172,6 +174,37 @@ def test_an_annotation_without_classes_teaches_nothing(
 
     assert registry.name_of(Leaf) is None
     assert registry.name_of(int) is None
+
+
+def test_a_reference_means_what_it_means_where_it_stands(registry: TypeRegistry) -> None:
+    def owner_of(own: type, module: str) -> type:
+        # both bodies say `list["Item"]`, each of another module
+        annotations = {"items": list["Item"]}  # type: ignore[name-defined]  # noqa: F821
+        cls: type = dataclass(type("Owner", (), {"__annotations__": annotations}))
+        cls.__module__ = module
+        sys.modules[module] = types.ModuleType(module)
+        vars(sys.modules[module])["Item"] = own
+        return cls
+
+    try:
+        first, second = owner_of(Leaf, "codec_shop_a"), owner_of(Row, "codec_shop_b")
+        registry.learn(tuple[first, second])  # type: ignore[valid-type]
+    finally:
+        del sys.modules["codec_shop_a"], sys.modules["codec_shop_b"]
+
+    assert registry.name_of(Leaf) and registry.name_of(Row)
+
+
+def test_a_reference_that_means_itself_ends(registry: TypeRegistry) -> None:
+    registry.learn("round", namespace={"round": "trip", "trip": "round"})
+
+    assert registry.name_of(Leaf) is None
+
+
+def test_text_beside_an_annotation_is_no_annotation(registry: TypeRegistry) -> None:
+    registry.learn(Annotated[int, "Leaf"], namespace={"Leaf": Leaf})
+
+    assert registry.name_of(Leaf) is None
 
 
 def test_classes_of_a_function_are_found_by_the_names_given(registry: TypeRegistry) -> None:

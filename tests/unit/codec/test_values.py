@@ -134,6 +134,15 @@ def test_a_value_comes_back_the_same_from_within_others(codec: JsonCodec, value:
     assert same(codec.decode(codec.encode(nested)), nested)
 
 
+@pytest.mark.parametrize("value", VALUES, ids=numbered(VALUES))
+def test_a_value_comes_back_the_same_as_one_of_a_steps_inputs(
+    codec: JsonCodec, value: object
+) -> None:
+    inputs = {"order_id": 1, "value": value, "note": "x", "price": 1.5, "paid": False}
+
+    assert same(codec.decode(codec.encode(inputs)), inputs)
+
+
 def test_what_comes_back_is_fresh_each_time(codec: JsonCodec) -> None:
     text = codec.encode({"lines": [1], "tags": {1}})
 
