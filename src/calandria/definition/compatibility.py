@@ -16,6 +16,8 @@ from enum import Enum
 from pathlib import Path, PurePath
 from uuid import UUID
 
+from typing_extensions import is_typeddict
+
 from calandria.definition.contract import InputField
 from calandria.definition.functions import readable_name
 from calandria.definition.references import Literal, Source, describe
@@ -26,7 +28,7 @@ _NUMBERS = (bool, int, float, Decimal)
 _TEXT = (str, bytes)
 _MOMENTS = (datetime, date)
 _SEQUENCES = (list, tuple, set, frozenset, deque)
-_SCALARS = (*_NUMBERS, *_TEXT, *_MOMENTS, time, timedelta, UUID, PurePath, type(None))
+_SCALARS = (*_NUMBERS, *_TEXT, *_MOMENTS, time, timedelta, UUID, Path, PurePath, type(None))
 
 # what pydantic can make each type from, beside the type itself
 _ACCEPTED: dict[type, tuple[type, ...]] = {
@@ -43,10 +45,11 @@ _ACCEPTED: dict[type, tuple[type, ...]] = {
     UUID: _TEXT,
     Path: (PurePath, *_TEXT),
     type(None): (),
-    list: (*_SEQUENCES,),
-    tuple: (*_SEQUENCES,),
-    set: (*_SEQUENCES,),
-    frozenset: (*_SEQUENCES,),
+    list: _SEQUENCES,
+    tuple: _SEQUENCES,
+    set: _SEQUENCES,
+    frozenset: _SEQUENCES,
+    deque: _SEQUENCES,
     dict: (abc.Mapping,),
 }
 # what none of the types above is ever made from; other types are not judged
@@ -99,9 +102,13 @@ def _can_match_one(given: object, wanted: object) -> bool:
         return True
     accepted = _ACCEPTED.get(target)
     if accepted is not None:
-        return issubclass(source, accepted) or not _is_judged(source)
+        # models can be iterated over, so pydantic makes lists of them
+        spread = target in _SEQUENCES and _is_record(source) and hasattr(source, "__iter__")
+        return spread or issubclass(source, accepted) or not _is_judged(source)
+    if _reads_attributes(target):
+        return True
     if _is_record(target):
-        return not _is_judged(source) or issubclass(source, abc.Mapping)
+        return not _is_ordinary(source) or issubclass(source, abc.Mapping)
     return not (_is_ordinary(target) and _is_ordinary(source))
 
 
@@ -116,7 +123,7 @@ def _class_of(annotation: object) -> type | None:
     found = origin or annotation
     if not isinstance(found, type) or found is object:
         return None
-    if typing.is_typeddict(found):
+    if is_typeddict(found):
         return dict
     return None if getattr(found, "_is_protocol", False) else found
 
@@ -128,6 +135,11 @@ def _is_judged(source: type) -> bool:
 
 def _is_record(cls: type) -> bool:
     return dataclasses.is_dataclass(cls) or hasattr(cls, "__pydantic_fields__")
+
+
+def _reads_attributes(cls: type) -> bool:
+    config = getattr(cls, "model_config", None) or getattr(cls, "__pydantic_config__", None)
+    return isinstance(config, abc.Mapping) and bool(config.get("from_attributes"))
 
 
 def _is_ordinary(cls: type) -> bool:

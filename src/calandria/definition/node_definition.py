@@ -11,6 +11,7 @@ from calandria.definition.references import Reference, Scope, Source, resolve
 from calandria.definition.unit import StepUnit
 from calandria.plan.model import NodeKind, Plan
 from calandria.plan.policies import Retry
+from calandria.ports.middleware import MiddlewareFactory
 
 if TYPE_CHECKING:
     from calandria.definition.reactors import Reactor
@@ -108,7 +109,7 @@ class ReactorDefinition:
     """The type of the reactor's value as far as annotations tell, else `Any`."""
     concurrency: int
     coordination: tuple[object, ...]
-    middleware: tuple[object, ...]
+    middleware: tuple[MiddlewareFactory, ...]
     shape: str
     redaction: Callable[[frozenset[str]], Redaction]
     """Returns what to redact when these of the reactor's inputs are fed with redacted values."""

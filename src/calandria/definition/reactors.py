@@ -20,6 +20,7 @@ from calandria.definition.namespaces import AnnotationScope, enclosing_scope
 from calandria.definition.node_definition import ReactorDefinition
 from calandria.definition.nodes import DeclaredNode
 from calandria.definition.references import Reference
+from calandria.ports.middleware import MiddlewareFactory
 from calandria.results import Result
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Reactor:
     """How many independent steps may run at the same time."""
     coordination: ClassVar[Sequence[object]] = ()
     """What is held or awaited around the whole run."""
-    middleware: ClassVar[Sequence[object]] = ()
+    middleware: ClassVar[Sequence[MiddlewareFactory]] = ()
     """Hooks for this reactor, besides those of the runtime."""
 
     __calandria_scope__: ClassVar[AnnotationScope]

@@ -8,6 +8,8 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Union
 
+from typing_extensions import is_typeddict
+
 from calandria.definition.contract import Contract
 from calandria.definition.references import (
     Computed,
@@ -117,7 +119,7 @@ def _follow_one(annotation: object, key: object) -> tuple[object, bool]:
         return _item_of(annotation), True
     if not isinstance(origin, type) or not isinstance(key, str):
         return UNKNOWN, False
-    if typing.is_typeddict(origin):
+    if is_typeddict(origin):
         return _hints(origin).get(key, UNKNOWN), True
     model_fields = getattr(origin, "__pydantic_fields__", None)
     if isinstance(model_fields, Mapping) and key in model_fields:

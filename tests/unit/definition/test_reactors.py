@@ -524,5 +524,5 @@ def test_what_waits_for_a_forward_reference_waits_with_it() -> None:
     class Outer(Reactor):
         child = compose(Never, item=3)
 
-    with pytest.raises(DefinitionError, match="^Never: the annotation of 'item' cannot"):
+    with pytest.raises(DefinitionError, match=r"^Never: the annotation of 'item' cannot"):
         Outer.check()
