@@ -1,0 +1,321 @@
+"""How a run ends: what its header says, what its caller is returned, what is told of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from calandria.definition.node_definition import ReactorDefinition
+from calandria.engine.commands import Ending
+from calandria.errors import UndoIncomplete
+from calandria.ports.codec import Codec
+from calandria.ports.run_store import (
+    Changes,
+    Event,
+    KeyedRun,
+    NewRun,
+    RunHeader,
+    StoredRun,
+)
+from calandria.results import (
+    Dispatched,
+    Failure,
+    Halt,
+    Paused,
+    Result,
+    RollbackFailure,
+    Success,
+    describe_exception,
+)
+from calandria.runtime.endings import LevelOutcome
+from calandria.runtime.environment import Environment
+from calandria.runtime.journal import Journal
+from calandria.runtime.levels import Level
+from calandria.runtime.slots import decode_failure
+from calandria.statuses import RollbackState, RunStatus
+
+FAILURE = "failure"
+UNDO = "undo"
+UNDO_REASON = "Undo triggered"
+
+_UNDOABLE = frozenset(
+    {
+        RunStatus.COMPLETED,
+        RunStatus.PAUSED,
+        RunStatus.HALTED,
+        RunStatus.CANCELLED,
+        RunStatus.ABORTED,
+        RunStatus.FAILED,
+    }
+)
+
+
+class Concluder:
+    """Turns the outcome of a run's outermost level into its header and its result."""
+
+    def __init__(self, environment: Environment, definition: ReactorDefinition) -> None:
+        self._environment = environment
+        self._definition = definition
+        self._before: RunHeader | None = None
+        self._undoing = False
+        self._end_status = RunStatus.FAILED
+        self._left: list[RollbackFailure] = []
+        self._result: Result[Any] | None = None
+
+    def resuming(self, header: RunHeader) -> None:
+        """Note how the run stood when it was taken up."""
+        self._before = header
+        self._undoing = header.trigger == UNDO
+        if header.end_status is not None:
+            self._end_status = header.end_status
+
+    def undoing(self, header: RunHeader) -> None:
+        """Note that the run, which stood as `header` says, is being undone by hand."""
+        if not self._undoing:
+            failed = header.status is RunStatus.FAILED
+            self._end_status = RunStatus.FAILED if failed else RunStatus.CANCELLED
+        self._before = header
+        self._undoing = True
+
+    def begin_rollback(self, journal: Journal, level: Level) -> None:
+        """Write in the next commit that the run goes backward."""
+        outcome = None if self._before is None else self._before.outcome
+        if not self._undoing and level.failure is not None:
+            outcome = self._encode_failure(level.failure)
+        journal.header = RunHeader(
+            RunStatus.ROLLING_BACK,
+            trigger=UNDO if self._undoing else FAILURE,
+            end_status=self._end_status,
+            outcome=outcome,
+            pending_compensation=None
+            if self._before is None
+            else self._before.pending_compensation,
+        )
+        journal.event("run.rolling_back")
+
+    def conclude(self, journal: Journal, outcome: LevelOutcome) -> None:
+        """Write in the last commit how the run ended, and let go of the lease with it."""
+        now = self._environment.clock.now()
+        header, result = self._ending(outcome)
+        journal.header = dataclasses.replace(header, finished_at=now)
+        journal.release = True
+        journal.event(f"run.{header.status.value}")
+        self._left = outcome.rollback_failures if outcome.incomplete else []
+        self._result = result
+        self._tell(journal, outcome, header, result)
+
+    def _ending(self, outcome: LevelOutcome) -> tuple[RunHeader, Result[Any]]:
+        run_id, codec = self._environment.run.run_id, self._environment.codec
+        match outcome.ending:
+            case Ending.COMPLETED:
+                assert outcome.value is not None
+                value = outcome.value
+                header = RunHeader(RunStatus.COMPLETED, outcome=value.text)
+                return header, Success(value.fresh(), run_id=run_id)
+            case Ending.HALTED:
+                reason = outcome.halt_reason
+                header = RunHeader(RunStatus.HALTED, outcome=codec.encode(reason))
+                return header, Halt(reason, run_id=run_id)
+            case Ending.FAILED:
+                return self._failed(outcome, self._failure(outcome))
+            case Ending.UNDONE:
+                return self._undone(outcome)
+            case Ending.CANCELLED:
+                reason = self._environment.session.cancel_reason or ""
+                header = RunHeader(
+                    RunStatus.CANCELLED,
+                    outcome=codec.encode(reason),
+                    pending_compensation=outcome.pending_compensation,
+                )
+                return header, stopped_result("Cancelled", reason, run_id)
+            case Ending.ABORTED:
+                reason = interruption_name(outcome.interruption)
+                header = self._aborted_header(reason, outcome.pending_compensation)
+                return header, stopped_result("Aborted", reason, run_id)
+
+    def _failure(self, outcome: LevelOutcome) -> Failure:
+        failure = outcome.failure
+        if failure is None:
+            failure = Failure("The run failed.", retryable=False, reactor=self._definition.name)
+        return dataclasses.replace(
+            failure,
+            rollback_failures=list(outcome.rollback_failures),
+            run_id=self._environment.run.run_id,
+        )
+
+    def _failed(self, outcome: LevelOutcome, failure: Failure) -> tuple[RunHeader, Failure]:
+        header = RunHeader(
+            RunStatus.FAILED,
+            rollback=_rollback_state(outcome),
+            trigger=FAILURE,
+            outcome=self._encode_failure(failure),
+        )
+        return header, failure
+
+    def _undone(self, outcome: LevelOutcome) -> tuple[RunHeader, Result[Any]]:
+        if self._end_status is RunStatus.FAILED:
+            failure = outcome.failure
+            if self._before is not None and self._before.outcome is not None:
+                failure = decode_failure(self._before.outcome, self._environment.codec)
+            header, result = self._failed(
+                outcome, self._failure(dataclasses.replace(outcome, failure=failure))
+            )
+            return dataclasses.replace(header, trigger=UNDO), result
+        codec, run_id = self._environment.codec, self._environment.run.run_id
+        header = RunHeader(
+            RunStatus.CANCELLED,
+            rollback=_rollback_state(outcome),
+            trigger=UNDO,
+            outcome=codec.encode(UNDO_REASON),
+        )
+        left = list(outcome.rollback_failures)
+        return header, stopped_result("Cancelled", UNDO_REASON, run_id, left)
+
+    def _aborted_header(self, reason: str, pending: str | None) -> RunHeader:
+        before = self._before
+        return RunHeader(
+            RunStatus.ABORTED,
+            outcome=self._environment.codec.encode(reason),
+            pending_compensation=pending
+            or (before.pending_compensation if before is not None else None),
+        )
+
+    def aborted_changes(self, interruption: BaseException) -> Changes:
+        """Return the commit that records an interruption between two other commits."""
+        now = self._environment.clock.now()
+        header = self._aborted_header(interruption_name(interruption), None)
+        sequence = self._environment.session.next_sequence()
+        return Changes(
+            header=dataclasses.replace(header, finished_at=now),
+            events=[Event(sequence, now, "run.aborted")],
+            release=True,
+            now=now,
+        )
+
+    def _encode_failure(self, failure: Failure) -> str:
+        return self._environment.codec.encode(
+            dataclasses.replace(failure, exception=None, run_id=None)
+        )
+
+    def _tell(
+        self, journal: Journal, outcome: LevelOutcome, header: RunHeader, result: Result[Any]
+    ) -> None:
+        run = self._environment.run
+        match header.status:
+            case RunStatus.COMPLETED:
+                assert isinstance(result, Success)
+                journal.notice("run_completed", run, result.value)
+            case RunStatus.HALTED:
+                journal.notice("run_halted", run, outcome.halt_reason)
+            case RunStatus.FAILED:
+                journal.notice("run_failed", run, result)
+            case RunStatus.CANCELLED:
+                assert isinstance(result, Failure)
+                journal.notice("run_cancelled", run, result.error)
+            case RunStatus.ABORTED:
+                journal.notice("run_aborted", run, outcome.interruption)
+        journal.notice("lease_released", run)
+
+    def result(self, outcome: LevelOutcome) -> Result[Any]:
+        """Return what the caller gets; raises the interruption that aborted the run."""
+        if outcome.ending is Ending.ABORTED and outcome.interruption is not None:
+            raise outcome.interruption
+        assert self._result is not None
+        return self._result
+
+    def raise_if_incomplete(self, run_id: str) -> None:
+        """Raise `UndoIncomplete` if the undo left something."""
+        if self._left:
+            left = "; ".join(f"{failure.step}: {failure.message}" for failure in self._left)
+            raise UndoIncomplete(
+                f"{self._definition.name}, run {run_id}: the undo left {len(self._left)} behind "
+                f"({left}). Mend the cause and undo again: only these are tried.",
+                rollback_failures=self._left,
+            )
+
+
+def _rollback_state(outcome: LevelOutcome) -> RollbackState:
+    return RollbackState.INCOMPLETE if outcome.incomplete else RollbackState.COMPLETE
+
+
+def interruption_name(interruption: BaseException | None) -> str:
+    """Return how an interruption is recorded: its class, and its message where it has one."""
+    if interruption is None:
+        return "interrupted"
+    name = type(interruption).__name__
+    message = describe_exception(interruption)
+    return name if message == name else f"{name}: {message}"
+
+
+def stopped_result(
+    how: str, reason: str, run_id: str, left: list[RollbackFailure] | None = None
+) -> Failure:
+    """Return the result of a run that was cancelled, undone or aborted."""
+    return Failure(
+        reason or how,
+        retryable=False,
+        exception_class=how,
+        rollback_failures=left or [],
+        run_id=run_id,
+    )
+
+
+def with_header(run: NewRun, header: RunHeader | None) -> NewRun:
+    """Return `run` as its first commit leaves it."""
+    return run if header is None else dataclasses.replace(run, header=header)
+
+
+def stored_result(stored: StoredRun, codec: Codec) -> Result[Any] | None:
+    """Return the result of a run as the storage has it; `None` while it is under way."""
+    header = stored.header
+    if header.status is RunStatus.PAUSED:
+        return Paused(stored.run.id, correlation_id=stored.run.correlation_id)
+    return _decoded(header.status, header.outcome, stored.run.id, codec)
+
+
+def pruned_result(keyed: KeyedRun, codec: Codec) -> Result[Any]:
+    """Return the result that an idempotency key kept of a run that was pruned."""
+    if keyed.status is None:
+        return Dispatched(keyed.run_id)
+    found = _decoded(keyed.status, keyed.outcome, keyed.run_id, codec)
+    return Dispatched(keyed.run_id) if found is None else found
+
+
+def _decoded(
+    status: RunStatus, outcome: str | None, run_id: str, codec: Codec
+) -> Result[Any] | None:
+    if outcome is None:
+        return None
+    match status:
+        case RunStatus.COMPLETED:
+            return Success(codec.decode(outcome), run_id=run_id)
+        case RunStatus.HALTED:
+            return Halt(_text(codec.decode(outcome)), run_id=run_id)
+        case RunStatus.FAILED:
+            return dataclasses.replace(decode_failure(outcome, codec), run_id=run_id)
+        case RunStatus.CANCELLED | RunStatus.ABORTED:
+            how = "Cancelled" if status is RunStatus.CANCELLED else "Aborted"
+            return stopped_result(how, _text(codec.decode(outcome)) or "", run_id)
+        case _:
+            return None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def undo_refusal(stored: StoredRun) -> str | None:
+    """Return why a run cannot be undone as it stands, or `None` if it can."""
+    header = stored.header
+    interrupted_undo = header.status is RunStatus.ROLLING_BACK and header.trigger == UNDO
+    if header.status in _UNDOABLE or interrupted_undo:
+        return None
+    return (
+        f"Run {stored.run.id} is {header.status.value} and its process is gone: recover it first, "
+        "then undo what it did."
+    )
+
+
+def nothing_outstanding(header: RunHeader) -> bool:
+    """Tell whether a rollback already reversed everything the run did."""
+    return header.rollback is RollbackState.COMPLETE

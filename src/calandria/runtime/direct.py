@@ -1,0 +1,107 @@
+"""Calling one step on its own: an execution without a run."""
+
+from __future__ import annotations
+
+import inspect
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from calandria.definition.unit import ActionName, StepUnit
+from calandria.errors import ValidationError
+from calandria.results import Failure, Result, Success
+from calandria.runtime.context import DetachedContext
+from calandria.runtime.effects import Interrupted, StepOutcome
+from calandria.runtime.outcomes import of_exception, of_value
+
+if TYPE_CHECKING:
+    from calandria.runtime.event_loop import BackgroundLoop
+
+
+def call(unit: StepUnit, values: dict[str, object], loop: BackgroundLoop) -> Result[Any]:
+    """Validate, run, validate what came out; no retries, nothing recorded."""
+    validated = _validated(unit, values)
+    if isinstance(validated, Failure):
+        return validated
+    return _checked(unit, _perform(unit, "run", validated, loop))
+
+
+async def acall(unit: StepUnit, values: dict[str, object]) -> Result[Any]:
+    """Like `call`, on the running event loop; a sync body runs in this thread."""
+    validated = _validated(unit, values)
+    if isinstance(validated, Failure):
+        return validated
+    try:
+        value = unit.invoke("run", validated, _context(unit))
+        outcome: StepOutcome | Interrupted = of_value(
+            await value if inspect.isawaitable(value) else value
+        )
+    except BaseException as exception:
+        outcome = of_exception(exception, stopping=True)
+        if isinstance(outcome, Interrupted):
+            raise
+    return _checked(unit, outcome)
+
+
+def call_back(
+    unit: StepUnit,
+    action: ActionName,
+    values: dict[str, object],
+    argument: object,
+    loop: BackgroundLoop,
+) -> Result[Any]:
+    """Run a step's `undo` or `compensate`; validates nothing."""
+    return _perform(unit, action, values, loop, argument)
+
+
+def _context(unit: StepUnit) -> DetachedContext:
+    return DetachedContext(unit.name, secrets.token_hex(16))
+
+
+def _validated(unit: StepUnit, values: dict[str, object]) -> dict[str, object] | Failure:
+    try:
+        return unit.contract.validate(values)
+    except ValidationError as error:
+        return Failure(
+            str(error),
+            retryable=False,
+            exception=error,
+            exception_class="ValidationError",
+            step=unit.name,
+            validation_errors=error.errors,
+        )
+
+
+def _perform(
+    unit: StepUnit,
+    action: ActionName,
+    values: dict[str, object],
+    loop: BackgroundLoop,
+    *extra: object,
+) -> StepOutcome:
+    try:
+        value = unit.invoke(action, values, _context(unit), *extra)
+        if inspect.iscoroutine(value):
+            value = loop.run(value)
+        return of_value(value)
+    except BaseException as exception:
+        outcome = of_exception(exception, stopping=False)
+        if isinstance(outcome, Interrupted):
+            raise
+        return outcome
+
+
+def _checked(unit: StepUnit, outcome: StepOutcome | Interrupted) -> Result[Any]:
+    assert not isinstance(outcome, Interrupted)
+    if isinstance(outcome, Success) and unit.output is not None:
+        try:
+            return Success(unit.output.validate(outcome.value))
+        except ValidationError as error:
+            return Failure(
+                str(error),
+                retryable=False,
+                exception=error,
+                exception_class="ValidationError",
+                step=unit.name,
+                validation_errors=error.errors,
+            )
+    return outcome

@@ -1,0 +1,74 @@
+"""What every level of one execution of a run shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from calandria.ports.clock import Clock
+from calandria.ports.codec import Codec
+from calandria.ports.middleware import RunInfo
+from calandria.ports.run_store import RunStore
+from calandria.runtime.drivers import AsyncDriver, SyncDriver
+from calandria.runtime.effects import Effect
+from calandria.runtime.event_loop import BackgroundLoop
+from calandria.runtime.observers import Observers
+from calandria.runtime.session import Session
+
+if TYPE_CHECKING:
+    from calandria.engine.events import MapEvent
+    from calandria.runtime.endings import LevelOutcome
+    from calandria.runtime.levels import ReactorLevel
+
+Execute: TypeAlias = "Callable[[Environment, ReactorLevel, MapEvent], Steps]"
+Steps: TypeAlias = "Generator[Effect, Any, LevelOutcome]"
+
+
+@dataclass(eq=False)
+class Environment:
+    """The session, the middleware, and the threads of one execution of a run."""
+
+    session: Session
+    observers: Observers
+    run: RunInfo
+    loop: BackgroundLoop
+    pool: ThreadPoolExecutor
+    execute: Execute
+    """Makes the execution of a level that is driven on its own: the run, or nested work."""
+    secrets: tuple[str, ...] = ()
+    """Redacted texts that failure messages are scrubbed of."""
+
+    def drive(self, steps: Steps, *, parallel: bool) -> LevelOutcome:
+        """Drive an execution in this thread; `parallel` ones have their bodies in the pool."""
+        return SyncDriver(self.session, self.loop, self.pool if parallel else None).drive(steps)
+
+    async def adrive(self, steps: Steps) -> LevelOutcome:
+        """Drive an execution on the running event loop."""
+        return await AsyncDriver(self.session, self.pool).drive(steps)
+
+    @property
+    def store(self) -> RunStore:
+        """The storage the run is in."""
+        return self.session.services.store
+
+    @property
+    def codec(self) -> Codec:
+        """The codec of the journal."""
+        return self.session.services.codec
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the runtime."""
+        return self.session.services.clock
+
+    @property
+    def max_recoveries(self) -> int:
+        """How often crashes may cut one action off."""
+        return self.session.services.settings.max_recoveries
+
+
+def event_data(codec: Codec, data: Mapping[str, Any]) -> str | None:
+    """Encode the small data of a trace event; `None` if there is none."""
+    return codec.encode(dict(data)) if data else None

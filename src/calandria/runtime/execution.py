@@ -1,0 +1,401 @@
+"""The execution of a run: the one loop that performs what the engine decides.
+
+    take an event, decide, commit, perform; what comes of it is the next event
+
+Levels that are open form a tree; the loop serves all of them. It is a generator of effects, so
+that the same code runs in a thread and on an event loop.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import Any
+
+from calandria.engine.commands import (
+    BeginRollback,
+    Command,
+    Compensate,
+    FindOutstanding,
+    Finish,
+    GiveUp,
+    GiveUpRollback,
+    Reconcile,
+    RetryLater,
+    RollbackLater,
+    RunStep,
+    Undo,
+    UndoAll,
+)
+from calandria.engine.events import (
+    Exhausted,
+    Found,
+    MapEvent,
+    NoneLeft,
+    Outcome,
+    Reconciled,
+    RetryDue,
+    RollbackRetryDue,
+    RolledBack,
+    Settled,
+    SourceFailed,
+    Stopped,
+    Stopping,
+)
+from calandria.plan.model import NodeKind
+from calandria.results import Failure, RollbackFailure
+from calandria.runtime import bodies
+from calandria.runtime.bodies import Flight
+from calandria.runtime.effects import Body, Effect, Interruption, Next, Settlement, Start
+from calandria.runtime.endings import LevelOutcome
+from calandria.runtime.environment import Environment
+from calandria.runtime.finishing import Finisher
+from calandria.runtime.journal import Journal
+from calandria.runtime.levels import Level, MapLevel, ReactorLevel
+from calandria.runtime.nested import NestedLevel
+from calandria.runtime.opening import Opener
+from calandria.runtime.preparation import Ready, prepare
+from calandria.runtime.settling import Settler
+from calandria.runtime.slots import Slot
+from calandria.runtime.values import Value, load_inputs
+
+Steps = Generator[Effect, Any, None]
+Conclude = Callable[[Journal, LevelOutcome], None]
+
+
+class Execution:
+    """Drives one level, and all that open below it, to an end."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        root: ReactorLevel,
+        first: MapEvent,
+        *,
+        begin_rollback: Callable[[Journal, Level], None] | None = None,
+        conclude: Conclude | None = None,
+    ) -> None:
+        """`begin_rollback` and `conclude` add to the commits that turn and end the outermost."""
+        self.environment = environment
+        self.session = environment.session
+        self.journal = Journal(environment)
+        self.root = root
+        self.queue: deque[tuple[Level, MapEvent]] = deque([(root, first)])
+        self.levels: dict[Level, None] = {root: None}
+        self.outcome: LevelOutcome | None = None
+        self.interruption: BaseException | None = None
+        self._begin_rollback = begin_rollback
+        self._conclude = conclude
+        self._starting: list[Body] = []
+        self._in_flight = 0
+        self._timers: list[tuple[float, int, Level, MapEvent]] = []
+        self._tie = itertools.count()
+        self._cancel_told = False
+        self._opener = Opener(self)
+        self.settler = Settler(self)
+        self._finisher = Finisher(self)
+        if isinstance(root, NestedLevel) and root.announce is not None:
+            self.journal.mark(*root.announce)
+
+    def drive(self) -> Generator[Effect, Any, LevelOutcome]:
+        """Yield effects until the outermost level has ended; return what it came to."""
+        while True:
+            yield from self._serve_queue()
+            if self.outcome is not None:
+                if self._conclude is not None:
+                    self._conclude(self.journal, self.outcome)
+                yield from self.journal.flush()
+                return self.outcome
+            yield from self.journal.flush()
+            if self._notice_cancel():
+                self._call_off_starts()
+                continue
+            yield from self._start_bodies()
+            yield from self._await_next()
+
+    def post(self, level: Level, event: MapEvent) -> None:
+        """Let the engine see `event` in its turn."""
+        self.queue.append((level, event))
+
+    def open(self, level: Level, event: MapEvent) -> None:
+        """Take a further level into the loop."""
+        self.levels[level] = None
+        self.post(level, event)
+
+    def end(self, level: Level) -> None:
+        """Let go of a level that has ended."""
+        self.levels.pop(level, None)
+
+    def after(self, delay: float, level: Level, event: MapEvent) -> None:
+        """Post `event` in `delay` seconds."""
+        due = self.environment.clock.monotonic() + max(delay, 0.0)
+        heapq.heappush(self._timers, (due, next(self._tie), level, event))
+
+    def start(self, body: Body) -> None:
+        """Perform `body` once what was decided with it is committed."""
+        self._starting.append(body)
+
+    def interrupt(self, cause: BaseException) -> None:
+        """Stop everything with its progress kept: the process was interrupted.
+
+        Raises `cause` at once if it was interrupted before.
+        """
+        if self.interruption is not None:
+            raise cause
+        self.interruption = cause
+        self.session.interrupt()
+        for level in tuple(self.levels):
+            self.queue.appendleft((level, Stopped(Stopping.ABORTED)))
+
+    def _serve_queue(self) -> Steps:
+        while self.queue:
+            level, event = self.queue.popleft()
+            if level not in self.levels:
+                continue
+            commands = self._decide(level, event)
+            for command in commands:
+                yield from self._perform(level, command)
+
+    def _decide(self, level: Level, event: MapEvent) -> list[Command]:
+        if not isinstance(event, (Settled, RolledBack, Reconciled)):
+            return level.advance(event)
+        # taken before the engine goes on: a map's next element takes the place of this one
+        state, slot = level.node_state(event.name), level.slot(event.name)
+        commands = level.advance(event)
+        self.settler.note(level, event, state, slot)
+        return commands
+
+    def _perform(self, level: Level, command: Command) -> Steps:
+        match command:
+            case RunStep(name, attempt, recovery):
+                yield from self._run_step(level, name, attempt, recovery)
+            case Finish():
+                yield from self._finisher.finish(level, command)
+            case RetryLater(name, delay):
+                self._retry_later(level, name, delay)
+            case Compensate(name):
+                yield from self._go_back(level, name, "compensate")
+            case Undo(name):
+                yield from self._go_back(level, name, "undo")
+            case BeginRollback(dropped):
+                self._turn(level, dropped)
+            case RollbackLater(name, delay):
+                self.after(delay, level, RollbackRetryDue(name))
+            case Reconcile(name):
+                self._reconcile(level, name)
+            case FindOutstanding():
+                yield from self._find(level, command)
+            case UndoAll():
+                self._undo_all(level)
+            case GiveUp(name):
+                self._give_up(level, name)
+            case GiveUpRollback(name):
+                self._give_up_rollback(level, name)
+
+    # going forward
+
+    def _run_step(self, level: Level, name: str, attempt: int, recovery: bool) -> Steps:
+        slot, state = level.slot(name), level.node_state(name)
+        if isinstance(level, MapLevel) and not slot.recorded:
+            taken = yield from self._take_element(level, name)
+            if not taken:
+                return
+        kind = level.kind_of(name)
+        if slot.inputs_text is not None:
+            slot.values = load_inputs(slot.inputs_text, self.environment.codec)
+        elif not (recovery and kind is NodeKind.MAP):
+            if self.journal.ends_something and level.definition_of(name).runs_user_code:
+                yield from self.journal.flush()
+            ready = prepare(self.environment, level, name, slot)
+            if ready is not Ready.READY:
+                self._not_started(level, name, slot, ready)
+                return
+        if not slot.recorded:
+            slot.started_at = self.environment.clock.now()
+        slot.due_at = slot.finished_at = None
+        self.journal.mark(level, name, state, slot)
+        self._note_start(level, name, slot, attempt, recovery)
+        if kind is NodeKind.STEP:
+            self.start(bodies.run_body(self.environment, level, name, state, slot))
+        else:
+            yield from self._opener.open_forward(level, name, slot, restored=recovery)
+
+    def _note_start(
+        self, level: Level, name: str, slot: Slot, attempt: int, recovery: bool
+    ) -> None:
+        data: dict[str, Any] = {}
+        if attempt > 1:
+            data["attempt"] = attempt
+        if recovery:
+            data["recovery"] = level.node_state(name).recoveries
+        self.journal.event("step.started", slot.path, **data)
+        self.journal.step_notice("step_started", level, name, slot)
+
+    def _not_started(self, level: Level, name: str, slot: Slot, ready: Failure | Ready) -> None:
+        slot.started_at = slot.finished_at = self.environment.clock.now()
+        if isinstance(ready, Failure):
+            self.settler.fail(level, name, slot, ready, started=False)
+            return
+        slot.result = Value.record(None, self.environment.codec)
+        slot.unsaved_result = slot.result.text
+        order = self.session.next_order()
+        self.post(level, Settled(name, Outcome.SKIPPED, order, started=False))
+
+    def _take_element(self, level: MapLevel, name: str) -> Generator[Effect, Any, bool]:
+        """Take the next element of the map's source; tell whether there was one."""
+        if self.journal.ends_something and level.definition.runs_user_code:
+            yield from self.journal.flush()
+        try:
+            if level.source is None:
+                level.source = level.open_source()
+            level.current = next(level.source)
+        except StopIteration:
+            yield from self._all_taken(level, int(name))
+        except Exception as error:
+            self.settler.source_failed(level, error)
+            self.post(level, SourceFailed())
+        else:
+            return True
+        return False
+
+    def _all_taken(self, level: MapLevel, length: int) -> Steps:
+        """Make the map's value, by `.collect` where it is declared, before the map ends."""
+        yield from self.journal.flush()
+        try:
+            level.value = self._finisher.map_value(level, length)
+        except Exception as error:
+            self.settler.source_failed(level, error)
+            self.post(level, SourceFailed())
+        else:
+            self.post(level, Exhausted())
+
+    def _retry_later(self, level: Level, name: str, delay: float | None) -> None:
+        slot, now = level.slot(name), self.environment.clock.now()
+        if delay is None:
+            delay = 0.0 if slot.due_at is None else max(slot.due_at - now, 0.0)
+            # a wall clock that was set back must not make a step wait longer than it ever would
+            delay = min(delay, float(level.node(name).retry.max_delay) * 2)  # type: ignore[arg-type]
+        else:
+            slot.due_at = now + delay
+            assert slot.failure is not None
+            self.journal.step_notice("step_retried", level, name, slot, slot.failure, delay)
+        self.after(delay, level, RetryDue(name))
+
+    def _reconcile(self, level: Level, name: str) -> None:
+        slot, state = level.slot(name), level.node_state(name)
+        self.journal.mark(level, name, state, slot)
+        self.journal.event("step.reconciling", slot.path)
+        self.start(bodies.reconcile_body(self.environment, level, name, state, slot))
+
+    def _give_up(self, level: Level, name: str) -> None:
+        slot = level.slot(name)
+        failure = Failure(
+            f"{level.reactor_name}.{slot.path}: the process executing it died "
+            f"{level.node_state(name).recoveries} times in this step; it is not tried again.",
+            retryable=False,
+            exception_class="Crashed",
+        )
+        self.settler.fail(level, name, slot, failure, started=True)
+
+    # going backward
+
+    def _turn(self, level: Level, dropped: tuple[str, ...]) -> None:
+        for name in dropped:
+            self.journal.mark(level, name, level.node_state(name), level.slot(name))
+        if level is self.root:
+            if self._begin_rollback is not None:
+                self._begin_rollback(self.journal, level)
+        elif level.parent is not None and level.failure is not None and not level.undoing:
+            # so that a level restored from the journal knows why it was going backward
+            around, slot = level.parent, level.parent.slot(level.key)
+            slot.unsaved_error = self.environment.codec.encode(level.failure)
+            self.journal.mark(around, level.key, around.node_state(level.key), slot)
+
+    def _go_back(self, level: Level, name: str, action: Any) -> Steps:
+        slot, state = level.slot(name), level.node_state(name)
+        self.journal.mark(level, name, state, slot)
+        self.journal.event(f"{action}.started", slot.path)
+        if level.kind_of(name) is not NodeKind.STEP:
+            yield from self._opener.open_backward(level, name, slot)
+            return
+        body = bodies.backward_body(self.environment, level, name, state, slot, action)
+        hook = "undo_started" if action == "undo" else "compensation_started"
+        self.journal.step_notice(hook, level, name, slot)
+        self.start(body)
+
+    def _give_up_rollback(self, level: Level, name: str) -> None:
+        slot, state = level.slot(name), level.node_state(name)
+        undoing = state.rollback.value == "undoing"
+        kind = "undo" if undoing else "compensate"
+        message = f"the process executing it died {state.recoveries} times in this {kind}"
+        failure = RollbackFailure(slot.path, kind, "crashed", message=message)
+        self.settler.rolled_back(level, name, slot, [failure], retryable=False)
+
+    def _find(self, level: Level, command: FindOutstanding) -> Steps:
+        assert isinstance(level, MapLevel)
+        yield from self.journal.flush()
+        found = yield from self._opener.find(level, command)
+        self.post(level, NoneLeft() if found is None else Found(*found))
+
+    def _undo_all(self, level: Level) -> None:
+        assert isinstance(level, MapLevel)
+        self.journal.event("undo_all.started", level.scope)
+        self.start(bodies.undo_all_body(self.environment, level))
+
+    # bodies, timers and stops
+
+    def _start_bodies(self) -> Steps:
+        starting, self._starting = self._starting, []
+        for body in starting:
+            self._in_flight += 1
+            yield Start(body)
+
+    def _await_next(self) -> Steps:
+        timeout: float | None = None
+        if self._timers:
+            timeout = max(self._timers[0][0] - self.environment.clock.monotonic(), 0.0)
+        elif not self._in_flight:
+            raise RuntimeError(f"run {self.session.run_id}: nothing is under way, nothing due")
+        try:
+            settlement: Settlement | None = yield Next(timeout)
+        except Interruption as interruption:
+            self.interrupt(interruption.cause)
+            return
+        self.session.check()
+        self._notice_cancel()
+        now = self.environment.clock.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            _, _, level, event = heapq.heappop(self._timers)
+            self.post(level, event)
+        if settlement is not None:
+            self._in_flight -= 1
+            flight: Flight = settlement.body.tag
+            self.settler.settle(flight, settlement)
+
+    def _notice_cancel(self) -> bool:
+        """Tell the levels of a cancel that was asked for; true if it is news."""
+        if self.session.cancel_reason is None or self._cancel_told:
+            return False
+        self._cancel_told = True
+        for level in tuple(self.levels):
+            self.post(level, Stopped(Stopping.CANCELLED))
+        return True
+
+    def _call_off_starts(self) -> None:
+        """Settle attempts that were recorded and will not begin, as never started."""
+        kept: list[Body] = []
+        for body in self._starting:
+            flight: Flight = body.tag
+            if flight.action != "run":
+                kept.append(body)
+                continue
+            failure = Failure(
+                f"{flight.level.reactor_name}.{flight.slot.path}: the run was cancelled before "
+                "this attempt began.",
+                retryable=False,
+                exception_class="Cancelled",
+            )
+            self.settler.fail(flight.level, flight.name, flight.slot, failure, started=False)
+        self._starting = kept

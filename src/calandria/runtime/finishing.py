@@ -1,0 +1,133 @@
+"""Ending a level: its value or its failure is handed to the level around it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from calandria.engine.commands import Ending, Finish
+from calandria.engine.events import Outcome, ReturnFailed, RollbackCutOff, Settled
+from calandria.errors import EncodingError
+from calandria.results import Failure
+from calandria.runtime.effects import Effect
+from calandria.runtime.endings import LevelOutcome, pending_compensation, returned_value
+from calandria.runtime.levels import Level, MapLevel, ReactorLevel
+from calandria.runtime.map_result import MapResult
+from calandria.runtime.outcomes import failure_of
+from calandria.runtime.values import Value
+
+if TYPE_CHECKING:
+    from calandria.runtime.execution import Execution
+
+Steps = Generator[Effect, Any, None]
+
+
+class Finisher:
+    """Ends levels for an execution."""
+
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+        self._environment = execution.environment
+
+    def finish(self, level: Level, command: Finish) -> Steps:
+        """End a level as the engine decided, unless its value cannot be had."""
+        value: Value | None = None
+        if command.ending is Ending.COMPLETED and isinstance(level, ReactorLevel):
+            if level.definition.returns.operations:
+                yield from self._execution.journal.flush()
+            try:
+                value = returned_value(level, self._environment.codec)
+            except Exception as error:
+                level.failure = self._return_failure(level, error)
+                self._execution.post(level, ReturnFailed())
+                return
+        elif isinstance(level, MapLevel):
+            value = level.value
+        self._execution.end(level)
+        if level is self._execution.root:
+            self._end_root(level, command, value)
+        else:
+            self._end_nested(level, command, value)
+
+    def map_value(self, level: MapLevel, length: int) -> Value:
+        """Return a map's value: its results, or what `.collect` makes of them.
+
+        Raises what `.collect` raises, and `EncodingError`.
+        """
+        environment = self._environment
+        results: MapResult[Any] = MapResult(
+            environment.store, environment.codec, environment.run.run_id, level.scope, length
+        )
+        collect = level.options.collect
+        return Value.record(results if collect is None else collect(results), environment.codec)
+
+    def _return_failure(self, level: ReactorLevel, error: Exception) -> Failure:
+        failure = failure_of(error, retryable=False)
+        if isinstance(error, EncodingError):
+            message = f"{level.reactor_name}: what it returns cannot be recorded. {error}"
+            failure = Failure(message, retryable=False, exception=error)
+        return Failure(
+            failure.error,
+            retryable=False,
+            exception=error,
+            exception_class=type(error).__qualname__,
+            reactor=level.reactor_name,
+            step=level.scope or None,
+        )
+
+    def _end_root(self, level: Level, command: Finish, value: Value | None) -> None:
+        stopped = command.ending in (Ending.CANCELLED, Ending.ABORTED)
+        self._execution.outcome = LevelOutcome(
+            ending=command.ending,
+            incomplete=command.incomplete,
+            value=value,
+            failure=level.failure,
+            halt_reason=level.halt_reason,
+            rollback_failures=level.rollback_failures,
+            pending_compensation=pending_compensation(level) if stopped else None,
+            interruption=self._execution.interruption,
+        )
+
+    def _end_nested(self, level: Level, command: Finish, value: Value | None) -> None:
+        around = level.parent
+        assert around is not None
+        name = level.key
+        slot = around.slot(name)
+        settler = self._execution.settler
+        slot.finished_at = self._environment.clock.now()
+        match command.ending:
+            case Ending.COMPLETED | Ending.HALTED:
+                halted = command.ending is Ending.HALTED
+                if halted or value is None:
+                    value = Value.record(None, self._environment.codec)
+                slot.result, slot.unsaved_result = value, value.text
+                element = halted and isinstance(around, MapLevel)
+                outcome = Outcome.HALTED if element else Outcome.SUCCEEDED
+                order = self._environment.session.next_order()
+                self._execution.post(around, Settled(name, outcome, order))
+                self._execution.journal.step_notice(
+                    *(
+                        ("step_halted", around, name, slot, level.halt_reason)
+                        if element
+                        else ("step_completed", around, name, slot, value.peek())
+                    )
+                )
+            case Ending.FAILED:
+                slot.rollback_failures = level.rollback_failures
+                around.rollback_failures.extend(level.rollback_failures)
+                if level.rollback_failures:
+                    slot.unsaved_rollback_error = self._environment.codec.encode(
+                        level.rollback_failures
+                    )
+                failure = level.failure or Failure(f"{slot.path} failed", retryable=False)
+                settler.fail(
+                    around, name, slot, failure, started=True, incomplete=command.incomplete
+                )
+            case Ending.CANCELLED | Ending.ABORTED:
+                around.pending_compensation = around.pending_compensation or pending_compensation(
+                    level
+                )
+                cut_off = RollbackCutOff(name) if level.undoing else Settled(name, Outcome.CUT_OFF)
+                self._execution.post(around, cut_off)
+            case Ending.UNDONE:
+                settler.rolled_back(around, name, slot, level.rollback_failures, retryable=False)

@@ -1,0 +1,117 @@
+"""Keeping leases alive: one thread per runtime renews those of the runs it executes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+
+from calandria.errors import StorageError
+from calandria.ports.run_store import RunStore
+from calandria.runtime.session import Session
+
+logger = logging.getLogger("calandria.lease")
+
+LONGEST_TICK = 2.0
+"""Seconds: also how soon a cancel asked for in another process reaches a running step."""
+
+
+class LeaseKeeper:
+    """Renews leases for as long as the process lives, however slow the step they cover.
+
+    A step that is still running is therefore never judged dead, and a killed process is judged
+    dead within one lease.
+    """
+
+    def __init__(self, store: RunStore, ttl: float) -> None:
+        self._store = store
+        self._ttl = ttl
+        self._tick = min(ttl / 4, LONGEST_TICK)
+        self._sessions: dict[str, Session] = {}
+        self._thread: threading.Thread | None = None
+        self._changed = threading.Condition()
+        self._closed = False
+        _keepers.add(self)
+
+    def add(self, session: Session) -> None:
+        """Renew this session's lease until it is removed."""
+        self._sessions[session.run_id] = session
+        if self._thread is None:
+            with self._changed:
+                if self._thread is None and not self._closed:
+                    self._thread = threading.Thread(
+                        target=self._keep, name="calandria-leases", daemon=True
+                    )
+                    self._thread.start()
+
+    def remove(self, session: Session) -> None:
+        """Let this session's lease be."""
+        if self._sessions.get(session.run_id) is session:
+            del self._sessions[session.run_id]
+
+    def session(self, run_id: str) -> Session | None:
+        """Return the session under which this runtime executes a run, or `None`."""
+        return self._sessions.get(run_id)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any run executes here."""
+        return bool(self._sessions)
+
+    def close(self) -> None:
+        """Stop renewing."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _keep(self) -> None:
+        known: set[Session] = set()
+        while True:
+            with self._changed:
+                if self._closed or self._changed.wait_for(lambda: self._closed, self._tick):
+                    return
+            # a session younger than one tick has a fresh lease: short runs cost no renewal
+            current = set(self._sessions.values())
+            self._renew([session for session in current if session in known])
+            known = current
+
+    def _renew(self, sessions: list[Session]) -> None:
+        held = [session for session in sessions if session.exists and not session.lost]
+        if not held:
+            return
+        try:
+            renewal = self._store.renew_leases([s.lease for s in held], ttl=self._ttl)
+        except StorageError as error:
+            logger.warning("event=lease.renewal_failed runs=%d error=%r", len(held), str(error))
+            return
+        for session in held:
+            if self._sessions.get(session.run_id) is not session:
+                continue
+            if session.run_id in renewal.lost:
+                session.lose()
+            elif session.run_id in renewal.cancel_requested:
+                stored = self._store.load_run(session.run_id)
+                if stored is not None and stored.cancel_requested is not None:
+                    session.cancel(stored.cancel_requested)
+
+    def forget_all(self) -> None:
+        """In a forked child: drop every lease that was copied; they belong to the parent."""
+        for session in self._sessions.values():
+            session.lost = True
+        self._sessions = {}
+        self._thread = None
+        self._changed = threading.Condition()
+
+
+_keepers: weakref.WeakSet[LeaseKeeper] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for keeper in tuple(_keepers):
+        keeper.forget_all()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,438 @@
+"""Running, taking up and undoing runs: from a request to a lease, an execution, and a result."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from calandria.definition.execution import RunOptions
+from calandria.definition.node_definition import ReactorDefinition
+from calandria.definition.reactors import Reactor
+from calandria.engine.events import Began, MapEvent, Stopped, Stopping, TakenUp, UndoAsked
+from calandria.engine.state import new_level
+from calandria.errors import (
+    CalandriaError,
+    EncodingError,
+    IdempotencyConflict,
+    RunBusy,
+    RunStateError,
+    StorageError,
+    UnknownRun,
+    ValidationError,
+)
+from calandria.ports.middleware import RunInfo
+from calandria.ports.run_store import (
+    Changes,
+    KeyedRun,
+    Lease,
+    NewRun,
+    RunHeader,
+    StoredRun,
+    TakenLease,
+)
+from calandria.results import Dispatched, Failure, Result
+from calandria.runtime import conclusion
+from calandria.runtime.conclusion import Concluder
+from calandria.runtime.effects import Effect
+from calandria.runtime.endings import LevelOutcome
+from calandria.runtime.environment import Environment
+from calandria.runtime.execution import Execution
+from calandria.runtime.identifiers import digest, new_run_id
+from calandria.runtime.levels import ReactorLevel
+from calandria.runtime.lookup import stored_name
+from calandria.runtime.nested import plan_is_parallel
+from calandria.runtime.observers import Observers
+from calandria.runtime.restoring import restore_reactor
+from calandria.runtime.session import Session
+from calandria.runtime.values import load_inputs, record_inputs, secrets_in, shown
+from calandria.statuses import FINISHED, RunStatus
+
+if TYPE_CHECKING:
+    from calandria.runtime.runtime import Runtime
+
+logger = logging.getLogger("calandria.run")
+
+
+class KeyTaken(Exception):
+    """The idempotency key of a run that was about to be created belongs to another run."""
+
+    def __init__(self, keyed: KeyedRun) -> None:
+        super().__init__(keyed.run_id)
+        self.keyed = keyed
+
+
+@dataclass(eq=False)
+class Job:
+    """An execution ready to be driven, under its session."""
+
+    environment: Environment
+    execution: Execution
+    parallel: bool
+    concluder: Concluder
+    reactor: type[Reactor]
+    inputs_digest: str = ""
+
+
+def execute(
+    environment: Environment, level: ReactorLevel, event: MapEvent
+) -> Generator[Effect, Any, LevelOutcome]:
+    """Return the execution of nested work: a level that has no run of its own."""
+    return Execution(environment, level, event).drive()
+
+
+class Runner:
+    """Runs reactors for a runtime."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._services = runtime.services
+
+    # new runs
+
+    def run(
+        self, reactor: type[Reactor], values: dict[str, object], options: RunOptions
+    ) -> Result[Any]:
+        """Run a reactor in this thread and return what it came to."""
+        begun = self._begin(reactor, values, options)
+        if not isinstance(begun, Job):
+            return begun
+        try:
+            return self._drive(begun)
+        except KeyTaken as taken:
+            return self._keyed(reactor, taken.keyed, begun.inputs_digest)
+
+    async def arun(
+        self, reactor: type[Reactor], values: dict[str, object], options: RunOptions
+    ) -> Result[Any]:
+        """Run a reactor on the running event loop and return what it came to."""
+        if options.idempotency_key is None:
+            begun = self._begin(reactor, values, options)
+        else:
+            begun = await self._runtime.in_thread(self._begin, reactor, values, options)
+        if not isinstance(begun, Job):
+            return begun
+        try:
+            return await self._adrive(begun)
+        except KeyTaken as taken:
+            return await self._runtime.in_thread(
+                self._keyed, reactor, taken.keyed, begun.inputs_digest
+            )
+
+    def _begin(
+        self, reactor: type[Reactor], values: dict[str, object], options: RunOptions
+    ) -> Result[Any] | Job:
+        definition = reactor.definition()
+        self._runtime.learn(definition)
+        codec = self._services.codec
+        try:
+            validated = definition.contract.validate(values)
+            text, seen = record_inputs(validated, codec)
+        except (ValidationError, EncodingError) as error:
+            return Failure(
+                str(error),
+                retryable=False,
+                exception=error,
+                exception_class=type(error).__qualname__,
+                reactor=definition.name,
+                inputs=shown(dict(values), definition.contract.redacted),
+                validation_errors=getattr(error, "errors", {}),
+            )
+        inputs_digest = digest(text)
+        key = options.idempotency_key
+        name = stored_name(reactor)
+        if key is not None:
+            keyed = self._services.store.find_key(name, key)
+            if keyed is not None:
+                return self._keyed(reactor, keyed, inputs_digest)
+        new_run = self._new_run(reactor, definition, options, text, inputs_digest)
+        session = self._creating_session(new_run)
+        environment = self._environment(session, definition, seen, taken_up=False)
+        redacted = definition.contract.redacted
+        level = ReactorLevel(definition, new_level(definition.plan), seen, redacted_inputs=redacted)
+        concluder = Concluder(environment, definition)
+        execution = Execution(
+            environment,
+            level,
+            Began(),
+            begin_rollback=concluder.begin_rollback,
+            conclude=concluder.conclude,
+        )
+        execution.journal.event("run.started")
+        execution.journal.notice("run_started", environment.run)
+        parallel = plan_is_parallel(definition.plan)
+        return Job(environment, execution, parallel, concluder, reactor, inputs_digest)
+
+    def _new_run(
+        self,
+        reactor: type[Reactor],
+        definition: ReactorDefinition,
+        options: RunOptions,
+        inputs: str,
+        inputs_digest: str,
+    ) -> NewRun:
+        now = self._services.clock.now()
+        run_id = new_run_id(now)
+        return NewRun(
+            id=run_id,
+            reactor=stored_name(reactor),
+            shape=definition.shape,
+            inputs=inputs,
+            header=RunHeader(RunStatus.RUNNING),
+            created_at=now,
+            root_id=run_id,
+            idempotency_key=options.idempotency_key,
+            inputs_digest=inputs_digest if options.idempotency_key is not None else None,
+            correlation_id=options.correlation_id,
+        )
+
+    def _creating_session(self, new_run: NewRun) -> Session:
+        store, owner = self._services.store, self._runtime.owner
+        ttl = self._services.settings.lease_seconds
+
+        def create(changes: Changes) -> Lease:
+            run = conclusion.with_header(new_run, changes.header)
+            holder = None if changes.release else owner
+            created = store.create_run(run, changes, owner=holder, ttl=ttl)
+            if isinstance(created, KeyedRun):
+                raise KeyTaken(created)
+            return created if created is not None else Lease(run.id, owner, 0)
+
+        return Session.creating(self._services, Lease(new_run.id, owner, 1), create)
+
+    def _keyed(self, reactor: type[Reactor], keyed: KeyedRun, inputs_digest: str) -> Result[Any]:
+        """Return what a call under a used idempotency key gets."""
+        if keyed.inputs_digest != inputs_digest:
+            raise IdempotencyConflict(
+                f"{reactor.definition().name}: run {keyed.run_id} was started under this "
+                "idempotency key with other inputs. Use a new key for a new piece of work."
+            )
+        stored = self._services.store.load_run(keyed.run_id)
+        if stored is None:
+            return conclusion.pruned_result(keyed, self._services.codec)
+        if stored.header.status in FINISHED or stored.header.status is RunStatus.PAUSED:
+            return self._runtime.result_of(stored)
+        if stored.lease_live:
+            return Dispatched(keyed.run_id)
+        try:
+            return self.recover(reactor, keyed.run_id)
+        except RunBusy:
+            return Dispatched(keyed.run_id)
+
+    # existing runs
+
+    def recover(self, reactor: type[Reactor], run_id: str) -> Result[Any]:
+        """Take up a run whose process died, and return what it came to.
+
+        A run that has ended, or is paused, is left as it is. Raises `UnknownRun`, or `RunBusy`
+        while another process executes it.
+        """
+        stored = self._load(reactor, run_id)
+        if stored.header.status in FINISHED or stored.header.status is RunStatus.PAUSED:
+            return self._runtime.result_of(stored)
+        taken = self._take(reactor, run_id)
+        status = taken.stored.header.status
+        if status in FINISHED or status is RunStatus.PAUSED:
+            self._release(taken.lease)
+            return self._runtime.result_of(taken.stored)
+        limit = self._services.settings.max_recoveries
+        event: MapEvent = TakenUp(limit)
+        if taken.stored.header.trigger == conclusion.UNDO:
+            event = UndoAsked(limit)
+        elif taken.stored.cancel_requested is not None:
+            event = Stopped(Stopping.CANCELLED)
+        return self._drive(self._resume(reactor, taken, event))
+
+    def undo(self, reactor: type[Reactor], run_id: str) -> Result[Any]:
+        """Undo what is outstanding of a run that has ended or stopped, newest first.
+
+        Raises `UndoIncomplete` if something is left, `UnknownRun`, `RunBusy` if another process
+        holds it for longer than `undo_wait`, or `RunStateError` if its status rules it out.
+        """
+        self._load(reactor, run_id)
+        taken = self._take(reactor, run_id, wait=self._services.settings.undo_wait_seconds)
+        header = taken.stored.header
+        refusal = conclusion.undo_refusal(taken.stored)
+        if refusal is not None:
+            self._release(taken.lease)
+            raise RunStateError(refusal)
+        if conclusion.nothing_outstanding(header):
+            self._release(taken.lease)
+            return self._runtime.result_of(taken.stored)
+        job = self._resume(reactor, taken, UndoAsked(self._services.settings.max_recoveries))
+        job.concluder.undoing(header)
+        result = self._drive(job)
+        job.concluder.raise_if_incomplete(run_id)
+        return result
+
+    def cancel(self, reactor: type[Reactor] | None, run_id: str, reason: str) -> None:
+        """Ask the run's owner to stop it; a run without a live owner is stopped here.
+
+        Raises `UnknownRun`, or `RunStateError` on a run that has ended or is rolling back.
+        """
+        stored = self._services.store.request_cancel(run_id, reason)
+        if stored is None or (reactor is not None and stored.run.reactor != stored_name(reactor)):
+            raise self._unknown(reactor, run_id)
+        if stored.header.status in FINISHED or stored.header.status is RunStatus.ROLLING_BACK:
+            raise RunStateError(
+                f"Run {run_id} is {stored.header.status.value}: it cannot be cancelled. "
+                "Use undo to reverse what it did."
+            )
+        session = self._runtime.keeper.session(run_id)
+        if session is not None:
+            session.cancel(reason)
+        elif not stored.lease_live:
+            self._cancel_here(run_id, stored)
+
+    def _cancel_here(self, run_id: str, stored: StoredRun) -> None:
+        reactor = self._runtime.reactor_of(stored)
+        with contextlib.suppress(RunBusy):
+            taken = self._take(reactor, run_id)
+            if taken.stored.header.status in FINISHED:
+                self._release(taken.lease)
+                return
+            job = self._resume(reactor, taken, Stopped(Stopping.CANCELLED))
+            job.environment.session.cancel_reason = taken.stored.cancel_requested
+            self._drive(job)
+
+    def _resume(self, reactor: type[Reactor], taken: TakenLease, event: MapEvent) -> Job:
+        """Return the job that goes on with a run under a lease just taken."""
+        definition = reactor.definition()
+        self._runtime.learn(definition)
+        stored = taken.stored
+        session = Session(
+            self._services,
+            taken.lease,
+            root_id=stored.run.root_id,
+            last_sequence=taken.last_sequence,
+            last_order=taken.last_completed_order,
+        )
+        try:
+            inputs = load_inputs(stored.run.inputs, self._services.codec)
+            environment = self._environment(session, definition, inputs, taken_up=True)
+            level = restore_reactor(
+                environment, definition, inputs, redacted_inputs=definition.contract.redacted
+            )
+        except CalandriaError:
+            self._release(taken.lease)
+            raise
+        concluder = Concluder(environment, definition)
+        concluder.resuming(stored.header)
+        execution = Execution(
+            environment,
+            level,
+            event,
+            begin_rollback=concluder.begin_rollback,
+            conclude=concluder.conclude,
+        )
+        execution.journal.event("run.taken_up", epoch=taken.lease.epoch)
+        execution.journal.notice("run_started", environment.run)
+        execution.journal.notice("lease_taken", environment.run)
+        parallel = plan_is_parallel(definition.plan)
+        return Job(environment, execution, parallel, concluder, reactor)
+
+    def _load(self, reactor: type[Reactor], run_id: str) -> StoredRun:
+        stored = self._services.store.load_run(run_id)
+        if stored is None or stored.run.reactor != stored_name(reactor):
+            raise self._unknown(reactor, run_id)
+        return stored
+
+    def _unknown(self, reactor: type[Reactor] | None, run_id: str) -> UnknownRun:
+        of = f" of {reactor.definition().name}" if reactor is not None else ""
+        return UnknownRun(f"There is no run {run_id!r}{of} in {self._runtime.storage_url}.")
+
+    def _take(self, reactor: type[Reactor], run_id: str, wait: float = 0.0) -> TakenLease:
+        clock = self._services.clock
+        deadline = clock.monotonic() + wait
+        while True:
+            taken = self._services.store.take_lease(
+                run_id, owner=self._runtime.owner, ttl=self._services.settings.lease_seconds
+            )
+            if isinstance(taken, TakenLease):
+                return taken
+            if taken is None:
+                raise self._unknown(reactor, run_id)
+            if clock.monotonic() >= deadline:
+                raise RunBusy(
+                    f"Run {run_id} is being executed by {taken.lease_owner}; its lease is live. "
+                    "Wait until that process ends it or dies, then try again."
+                )
+            self._runtime.pause(0.02)
+
+    def _release(self, lease: Lease) -> None:
+        now = self._services.clock.now()
+        self._services.store.commit(lease, Changes(release=True, now=now))
+
+    # driving
+
+    def _environment(
+        self,
+        session: Session,
+        definition: ReactorDefinition,
+        inputs: dict[str, Any],
+        *,
+        taken_up: bool,
+    ) -> Environment:
+        redacted = definition.contract.redacted
+        run = RunInfo(
+            session.run_id,
+            session.root_id,
+            definition.name,
+            shown(inputs, redacted),
+            session.lease.epoch,
+            taken_up,
+        )
+        return Environment(
+            session=session,
+            observers=Observers(self._runtime.middleware + definition.middleware),
+            run=run,
+            loop=self._runtime.loop,
+            pool=self._runtime.pool,
+            execute=execute,
+            secrets=secrets_in(inputs, redacted),
+        )
+
+    def _drive(self, job: Job) -> Result[Any]:
+        with self._owning(job):
+            outcome = job.environment.drive(job.execution.drive(), parallel=job.parallel)
+        return job.concluder.result(outcome)
+
+    async def _adrive(self, job: Job) -> Result[Any]:
+        with self._owning(job):
+            outcome = await job.environment.adrive(job.execution.drive())
+        return job.concluder.result(outcome)
+
+    @contextlib.contextmanager
+    def _owning(self, job: Job) -> Iterator[None]:
+        """Keep the lease alive while the run executes, and see to it that no one is misled after.
+
+        An interruption that reached no step (it came between two) still leaves the run `aborted`.
+        """
+        session = job.environment.session
+        self._runtime.keeper.add(session)
+        try:
+            yield
+        except Exception:
+            session.interrupt()
+            if session.lost:
+                job.environment.observers.notify("lease_lost", job.environment.run)
+            raise
+        except BaseException as interruption:
+            first = job.execution.interruption is None
+            session.interrupt()
+            if first and session.exists and not session.lost:
+                self._abort(job, interruption)
+            raise
+        finally:
+            self._runtime.keeper.remove(session)
+
+    def _abort(self, job: Job, interruption: BaseException) -> None:
+        """Record that a run was interrupted between two commits of its own."""
+        session = job.environment.session
+        changes = job.concluder.aborted_changes(interruption)
+        try:
+            self._services.store.commit(session.lease, changes)
+        except StorageError as error:
+            logger.error("event=run.abort_failed run=%s error=%r", session.run_id, str(error))

@@ -1,0 +1,403 @@
+"""`Runtime`: one storage, one codec, one set of threads; and the process's default one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+from calandria.codec import JsonCodec, TypeRegistry
+from calandria.definition.node_definition import ReactorDefinition
+from calandria.definition.reactors import Reactor
+from calandria.errors import CalandriaError, UnknownRun
+from calandria.plan.model import NodeKind
+from calandria.ports.clock import Clock, SystemClock
+from calandria.ports.codec import Codec
+from calandria.ports.middleware import MiddlewareFactory
+from calandria.ports.run_store import RunCursor, RunFilter, RunStore, StoredRun
+from calandria.results import Dispatched, Result
+from calandria.runtime import conclusion
+from calandria.runtime.event_loop import BackgroundLoop
+from calandria.runtime.identifiers import owner_name
+from calandria.runtime.leases import LeaseKeeper
+from calandria.runtime.lookup import loaded_reactor, stored_name
+from calandria.runtime.map_result import BoundCodec, register_map_result
+from calandria.runtime.run import Run
+from calandria.runtime.runner import Runner
+from calandria.runtime.session import Services
+from calandria.runtime.settings import Settings
+from calandria.statuses import RunStatus
+from calandria.storage import open_store
+
+T = TypeVar("T")
+
+DEFAULT_STORAGE = "sqlite:///calandria.db"
+PAGE = 200
+MANY_THREADS = 10_000
+"""A bound no process reaches: a nested wait must never be for a thread of its own pool."""
+
+default_registry = TypeRegistry()
+register_map_result(default_registry)
+
+
+class Runtime(AbstractContextManager["Runtime"]):
+    """Everything that executing runs takes: open one explicitly, or use the process's default.
+
+    As a context manager it is the default for the code inside, in every thread, and is closed at
+    the end.
+
+    Args:
+        storage: a URL (`sqlite:///path`, `memory://`), or a run store. The default is
+            `CALANDRIA_STORAGE`, or `sqlite:///calandria.db`.
+        middleware: classes, or callables, that make the hooks of each run.
+        settings: defaults to what the environment says.
+        clock: the time, for tests.
+
+    Raises `CalandriaError` for settings out of range and `StorageError` for a wrong URL; the
+    storage is opened at first use.
+    """
+
+    def __init__(
+        self,
+        storage: str | RunStore | None = None,
+        *,
+        middleware: Sequence[MiddlewareFactory] = (),
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.settings = Settings.from_environment() if settings is None else settings
+        if storage is None:
+            storage = os.environ.get("CALANDRIA_STORAGE", DEFAULT_STORAGE)
+        if isinstance(storage, str):
+            self.storage_url = storage
+            store = open_store(storage, sqlite_synchronous=self.settings.sqlite_synchronous)
+        else:
+            self.storage_url, store = type(storage).__name__, storage
+        inner = JsonCodec(default_registry, self.settings.max_value_bytes)
+        codec = BoundCodec(inner, store)
+        self.services = Services(store, codec, clock or SystemClock(), self.settings)
+        self.middleware = tuple(middleware)
+        self.loop = BackgroundLoop()
+        self.keeper = LeaseKeeper(store, self.settings.lease_seconds)
+        self.runner = Runner(self)
+        self._owner = (os.getpid(), owner_name())
+        self._pool: tuple[int, ThreadPoolExecutor] | None = None
+        self._lock = threading.Lock()
+        self._prepared = False
+        self._closed = False
+        self._learned: weakref.WeakSet[ReactorDefinition] = weakref.WeakSet()
+        self._outer: Runtime | None = None
+
+    @property
+    def store(self) -> RunStore:
+        """The run store, made ready at first use."""
+        self.prepare()
+        return self.services.store
+
+    @property
+    def codec(self) -> Codec:
+        """The codec of the journal."""
+        return self.services.codec
+
+    @property
+    def owner(self) -> str:
+        """The name under which this process holds leases; a forked child has its own."""
+        pid, name = self._owner
+        if pid != os.getpid():
+            name = owner_name()
+            self._owner = (os.getpid(), name)
+        return name
+
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        """The threads for bodies that may not run in the caller's, and for blocking calls."""
+        found = self._pool
+        if found is None or found[0] != os.getpid():
+            with self._lock:
+                found = self._pool
+                if found is None or found[0] != os.getpid():
+                    pool = ThreadPoolExecutor(MANY_THREADS, thread_name_prefix="calandria")
+                    found = self._pool = (os.getpid(), pool)
+        return found[1]
+
+    def prepare(self) -> None:
+        """Make the storage ready; raises `SchemaOutdated` or `StorageError`."""
+        if self._closed:
+            raise CalandriaError(
+                f"The runtime on {self.storage_url} is closed: configure or open another one."
+            )
+        if not self._prepared:
+            self.services.store.prepare()
+            self._prepared = True
+
+    @property
+    def prepared(self) -> bool:
+        """Whether the storage was made ready."""
+        return self._prepared
+
+    async def in_thread(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Perform a blocking call in a thread of the pool."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.pool, call, *arguments)
+
+    def pause(self, seconds: float) -> None:
+        """Wait a moment before looking again."""
+        threading.Event().wait(seconds)
+
+    # what is known of reactors
+
+    def learn(self, definition: ReactorDefinition) -> None:
+        """Let the codec rebuild every class that a reactor's annotations reach."""
+        if definition in self._learned:
+            return
+        self._learned.add(definition)
+        for annotation in _annotations(definition):
+            default_registry.learn(annotation)
+        for node in definition.nodes.values():
+            if node.reactor is not None:
+                self.learn(node.reactor.definition())
+
+    def learn_stored(self, stored: StoredRun) -> None:
+        """Like `learn`, for the reactor of a stored run, if it is loaded."""
+        definition = self.loaded(stored)
+        if definition is not None:
+            self.learn(definition)
+
+    def loaded(self, stored: StoredRun) -> ReactorDefinition | None:
+        """Return the definition of a stored run's reactor, or `None` if it is not loaded."""
+        reactor = loaded_reactor(stored.run.reactor)
+        return None if reactor is None else reactor.definition()
+
+    def reactor_of(self, stored: StoredRun) -> type[Reactor]:
+        """Return the reactor of a stored run; raises `CalandriaError` if it is not loaded."""
+        reactor = loaded_reactor(stored.run.reactor)
+        if reactor is None:
+            module, _, name = stored.run.reactor.partition(":")
+            raise CalandriaError(
+                f"Run {stored.run.id} is of {name}, which is not loaded: import {module!r} first."
+            )
+        return reactor
+
+    def map_names(self, stored: StoredRun) -> frozenset[str]:
+        """Return the names of the maps at the top of a stored run's reactor, if it is loaded."""
+        definition = self.loaded(stored)
+        if definition is None:
+            return frozenset()
+        return frozenset(
+            name for name, node in definition.nodes.items() if node.kind is NodeKind.MAP
+        )
+
+    def step_count(self, stored: StoredRun) -> int | None:
+        """Return how many steps a stored run's reactor has at the top, if it is loaded."""
+        definition = self.loaded(stored)
+        return None if definition is None else len(definition.nodes)
+
+    # runs
+
+    def find(self, run_id: str, reactor: type[Reactor] | None = None) -> Run:
+        """Return a run; raises `UnknownRun` if there is none, or it is of another reactor."""
+        stored = self.store.load_run(run_id)
+        if stored is None or (reactor is not None and stored.run.reactor != stored_name(reactor)):
+            of = "" if reactor is None else f" of {reactor.definition().name}"
+            raise UnknownRun(f"There is no run {run_id!r}{of} in {self.storage_url}.")
+        return Run(self, run_id)
+
+    def list_runs(self, where: RunFilter) -> Iterator[Run]:
+        """Yield the runs that a filter lets through, newest first, read a page at a time."""
+        cursor: RunCursor | None = None
+        while True:
+            page = self.store.list_runs(where, after=cursor, limit=PAGE)
+            for stored in page:
+                yield Run(self, stored.run.id)
+            if len(page) < PAGE:
+                return
+            last = page[-1].run
+            cursor = RunCursor(last.created_at, last.id)
+
+    def result_of(self, stored: StoredRun) -> Result[Any]:
+        """Return the result of a stored run; a `Dispatched` handle while it is under way."""
+        self.learn_stored(stored)
+        found = conclusion.stored_result(stored, self.codec)
+        return Dispatched(stored.run.id) if found is None else found
+
+    def prune(self, older_than: float | timedelta | None = None) -> int:
+        """Delete finished runs with everything of theirs; return how many.
+
+        Those that ended more than `older_than` seconds ago, by default `Settings.retention`.
+        Incomplete and aborted runs, and idempotency keys, are kept. Raises `CalandriaError` if
+        there is no age to go by.
+        """
+        age = older_than if older_than is not None else self.settings.retention
+        if age is None:
+            raise CalandriaError(
+                "prune: say how old runs must be (older_than=...), or set Settings(retention=...)."
+            )
+        seconds = age.total_seconds() if isinstance(age, timedelta) else age
+        finished_before = self.services.clock.now() - seconds
+        pruned = 0
+        while True:
+            count = self.store.prune(finished_before=finished_before)
+            pruned += count
+            if count == 0:
+                return pruned
+
+    # life
+
+    @property
+    def busy(self) -> bool:
+        """Whether runs execute in this runtime now."""
+        return self.keeper.busy
+
+    def close(self) -> None:
+        """Close the storage and stop the threads; idempotent. Refused while runs execute."""
+        if self._closed:
+            return
+        if self.busy:
+            raise CalandriaError(
+                f"The runtime on {self.storage_url} still executes runs: wait for them to end."
+            )
+        self._closed = True
+        self.keeper.close()
+        self.loop.close()
+        if self._pool is not None and self._pool[0] == os.getpid():
+            self._pool[1].shutdown(wait=False)
+        self.services.store.close()
+
+    def __enter__(self) -> Runtime:
+        self._outer = _replace_default(self)
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _replace_default(self._outer)
+        self._outer = None
+        if exception is None or not self.busy:
+            self.close()
+
+
+def _annotations(definition: ReactorDefinition) -> Iterator[object]:
+    for field in definition.contract.fields.values():
+        yield field.annotation
+    for node in definition.nodes.values():
+        if node.unit is None:
+            continue
+        for field in node.unit.contract.fields.values():
+            yield field.annotation
+        if node.unit.output is not None:
+            yield node.unit.output.annotation
+
+
+_default: Runtime | None = None
+_default_lock = threading.RLock()
+
+
+def _replace_default(runtime: Runtime | None) -> Runtime | None:
+    global _default
+    with _default_lock:
+        previous, _default = _default, runtime
+        return previous
+
+
+def default_runtime() -> Runtime:
+    """Return the process's runtime, made from the environment if nothing was configured."""
+    global _default
+    with _default_lock:
+        if _default is None or _default._closed:
+            _default = Runtime()
+        return _default
+
+
+def configure(
+    *,
+    storage: str | RunStore | None = None,
+    middleware: Sequence[MiddlewareFactory] = (),
+    settings: Settings | None = None,
+) -> Runtime:
+    """Set up the process's runtime and return it; the one before is closed.
+
+    Raises `CalandriaError` while runs execute in the one before, and for settings out of range;
+    `StorageError` for a storage URL that is not understood.
+    """
+    global _default
+    runtime = Runtime(storage, middleware=middleware, settings=settings)
+    with _default_lock:
+        if _default is not None:
+            _default.close()
+        _default = runtime
+    return runtime
+
+
+def runtime_of(given: object | None) -> Runtime:
+    """Return the runtime given, or the process's default."""
+    if given is None:
+        return default_runtime()
+    if not isinstance(given, Runtime):
+        raise TypeError(f"runtime={given!r}: give a calandria.Runtime.")
+    return given
+
+
+def runs(
+    *,
+    reactor: type[Reactor] | str | None = None,
+    status: RunStatus | str | Sequence[RunStatus | str] | None = None,
+    needs_attention: bool = False,
+    idempotency_key: str | None = None,
+    correlation_id: str | None = None,
+    since: Any = None,
+    until: Any = None,
+    runtime: Runtime | None = None,
+) -> Iterator[Run]:
+    """Yield top-level runs, newest first, read from the storage as they are asked for.
+
+    Args:
+        reactor: only runs of this reactor, or of the one stored under this name.
+        status: only runs with this status, or one of these.
+        needs_attention: only incomplete rollbacks, aborted runs and pending compensates.
+        idempotency_key: only the run that was started under this key.
+        correlation_id: only runs that the caller gave this id.
+        since: only runs created after this aware datetime (or seconds since 1970).
+        until: only runs created before this aware datetime (or seconds since 1970).
+        runtime: the runtime to ask instead of the default one.
+
+    Raises `CalandriaError` for a status that does not exist.
+    """
+    where = RunFilter(
+        reactor=stored_name(reactor) if isinstance(reactor, type) else reactor,
+        statuses=_statuses(status),
+        needs_attention=needs_attention,
+        created_after=_seconds(since),
+        created_before=_seconds(until),
+        idempotency_key=idempotency_key,
+        correlation_id=correlation_id,
+    )
+    return runtime_of(runtime).list_runs(where)
+
+
+def _statuses(
+    status: RunStatus | str | Sequence[RunStatus | str] | None,
+) -> frozenset[RunStatus]:
+    if status is None:
+        return frozenset()
+    given = [status] if isinstance(status, str) else status
+    try:
+        return frozenset(RunStatus(one) for one in given)
+    except ValueError as error:
+        known = ", ".join(one.value for one in RunStatus)
+        raise CalandriaError(f"{error}: the statuses of a run are {known}.") from None
+
+
+def _seconds(at: Any) -> float | None:
+    if at is None or isinstance(at, (int, float)):
+        return cast("float | None", at)
+    return float(at.timestamp())

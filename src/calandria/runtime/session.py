@@ -1,0 +1,175 @@
+"""One process's right to execute one run: its lease, its counters, and its commits."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from calandria.errors import StaleLease, StorageError
+from calandria.ports.clock import Clock
+from calandria.ports.codec import Codec
+from calandria.ports.run_store import Changes, Lease, RunStore
+from calandria.runtime.settings import Settings
+
+logger = logging.getLogger("calandria.lease")
+
+
+@dataclass(frozen=True)
+class Services:
+    """What every execution of a runtime shares."""
+
+    store: RunStore
+    codec: Codec
+    clock: Clock
+    settings: Settings
+
+
+class Session:
+    """The ownership of a run while this process executes it.
+
+    Safe to use from the threads of its steps. It is over when the lease was released or lost; a
+    lost one records nothing more.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        lease: Lease,
+        *,
+        root_id: str,
+        last_sequence: int = 0,
+        last_order: int = 0,
+    ) -> None:
+        self.services = services
+        self.lease = lease
+        self.run_id = lease.run_id
+        self.root_id = root_id
+        self.cancel_reason: str | None = None
+        self.lost = False
+        self.interrupted = False
+        self._sequence = itertools.count(last_sequence + 1)
+        self._order = itertools.count(last_order + 1)
+        self._lock = threading.Lock()
+        self._listeners: set[Callable[[], None]] = set()
+        self._create: Callable[[Changes], Lease] | None = None
+
+    @classmethod
+    def creating(
+        cls, services: Services, lease: Lease, create: Callable[[Changes], Lease]
+    ) -> Session:
+        """Return the session of a run that its first commit will create."""
+        session = cls(services, lease, root_id=lease.run_id)
+        session._create = create
+        return session
+
+    @property
+    def exists(self) -> bool:
+        """Whether the run is recorded: false until its first commit."""
+        return self._create is None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether bodies should stop: a cancel, a lost lease, or an interruption."""
+        return self.interrupted or self.lost or self.cancel_reason is not None
+
+    def next_sequence(self) -> int:
+        """Return the number of the run's next event."""
+        return next(self._sequence)
+
+    def next_order(self) -> int:
+        """Return the next place in the run's order of completions."""
+        return next(self._order)
+
+    def randomness(self) -> float:
+        """Return a number from 0 to 1 for a delay's jitter."""
+        return random.random()
+
+    def commit(self, changes: Changes) -> None:
+        """Write `changes` under the lease; a storage that fails is retried for one lease.
+
+        Raises `StaleLease` when another process owns the run, `StorageError` when the storage
+        stays out of reach; in both cases nothing was written.
+        """
+        if self._create is not None:
+            self.lease = self._create(changes)
+            self._create = None
+            return
+        with self._lock:
+            self.check()
+            reason = self._commit_patiently(changes)
+        if reason is not None:
+            self.cancel(reason)
+
+    def _commit_patiently(self, changes: Changes) -> str | None:
+        clock = self.services.clock
+        deadline: float | None = None
+        pause = 0.05
+        while True:
+            try:
+                return self.services.store.commit(self.lease, changes)
+            except StaleLease:
+                self.lose()
+                raise self._stale() from None
+            except StorageError as error:
+                now = clock.monotonic()
+                if deadline is None:
+                    deadline = now + self.services.settings.lease_seconds
+                    logger.warning(
+                        "event=storage.retrying run=%s error=%r", self.run_id, str(error)
+                    )
+                if now >= deadline:
+                    raise
+                time.sleep(min(pause, max(deadline - now, 0)))
+                pause = min(pause * 2, 1.0)
+
+    def check(self) -> None:
+        """Raise `StaleLease` if the lease was lost."""
+        if self.lost:
+            raise self._stale()
+
+    def _stale(self) -> StaleLease:
+        return StaleLease(
+            f"Run {self.run_id}: another process took it over after this one's lease (epoch "
+            f"{self.lease.epoch}) lapsed. Nothing more is recorded here; the run goes on there."
+        )
+
+    def cancel(self, reason: str) -> None:
+        """Note that someone asked to cancel the run, and tell its running steps."""
+        if self.cancel_reason is None:
+            self.cancel_reason = reason
+            self._tell()
+
+    def lose(self) -> None:
+        """Note that the lease was lost, say so once, and tell the running steps."""
+        if not self.lost:
+            self.lost = True
+            logger.error(
+                "event=lease.lost run=%s epoch=%d detail=%r",
+                self.run_id,
+                self.lease.epoch,
+                "another process owns the run now; what this one was doing is not recorded",
+            )
+            self._tell()
+
+    def interrupt(self) -> None:
+        """Note that the process executing the run was interrupted, and tell the running steps."""
+        if not self.interrupted:
+            self.interrupted = True
+            self._tell()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call `listener`, from any thread, when the run is asked to stop."""
+        self._listeners.add(listener)
+
+    def unlisten(self, listener: Callable[[], None]) -> None:
+        """Stop calling `listener`."""
+        self._listeners.discard(listener)
+
+    def _tell(self) -> None:
+        for listener in tuple(self._listeners):
+            listener()

@@ -1,0 +1,96 @@
+"""The settings of a runtime, each also read from the environment as `CALANDRIA_<NAME>`."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, cast
+
+from calandria.errors import CalandriaError
+
+DEFAULT_MAX_VALUE_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a runtime behaves. Durations are seconds or `timedelta`.
+
+    Raises `CalandriaError` for a value out of range, naming the setting.
+    """
+
+    lease_ttl: float | timedelta = 60.0
+    """How long after its last sign of life a process is judged dead."""
+    max_recoveries: int = 5
+    """How often crashes may cut one action off before it counts as failed."""
+    undo_wait: float | timedelta = 5.0
+    """How long `undo` waits for a run that another process executes."""
+    max_value_bytes: int = DEFAULT_MAX_VALUE_BYTES
+    """The largest value the journal takes, encoded."""
+    retention: float | timedelta | None = None
+    """How long finished runs are kept by `prune`; `None` keeps them."""
+    sqlite_synchronous: Literal["FULL", "NORMAL", "OFF"] = "FULL"
+    """SQLite's durability: with less than `FULL` a power cut may cost the last commits."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, timedelta):
+                object.__setattr__(self, field.name, value.total_seconds())
+        self._require("lease_ttl", self.lease_ttl, minimum=0.05)
+        self._require("max_recoveries", self.max_recoveries, minimum=0)
+        self._require("undo_wait", self.undo_wait, minimum=0)
+        self._require("max_value_bytes", self.max_value_bytes, minimum=1)
+        if self.retention is not None:
+            self._require("retention", self.retention, minimum=0)
+        if self.sqlite_synchronous not in ("FULL", "NORMAL", "OFF"):
+            raise CalandriaError(
+                f"Settings(sqlite_synchronous={self.sqlite_synchronous!r}): "
+                "use 'FULL', 'NORMAL' or 'OFF'."
+            )
+
+    def _require(self, name: str, value: object, *, minimum: float) -> None:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not cast(float, value) >= minimum:
+            raise CalandriaError(
+                f"Settings({name}={value!r}): give a number of at least {minimum:g}."
+            )
+
+    @property
+    def lease_seconds(self) -> float:
+        """`lease_ttl` in seconds."""
+        return cast(float, self.lease_ttl)
+
+    @property
+    def undo_wait_seconds(self) -> float:
+        """`undo_wait` in seconds."""
+        return cast(float, self.undo_wait)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
+        """Return the settings that `CALANDRIA_<NAME>` variables give, defaults elsewhere.
+
+        Raises `CalandriaError` naming the variable when its text is not what the setting takes.
+        """
+        given: dict[str, object] = {}
+        for field in dataclasses.fields(cls):
+            variable = f"CALANDRIA_{field.name.upper()}"
+            if variable in environment:
+                given[field.name] = _parse(variable, field.name, environment[variable])
+        return cls(**given)  # type: ignore[arg-type]
+
+
+_WHOLE_NUMBERS = frozenset({"max_recoveries", "max_value_bytes"})
+
+
+def _parse(variable: str, name: str, text: str) -> object:
+    if name == "sqlite_synchronous":
+        return text.upper()
+    if name == "retention" and text.lower() in ("", "none"):
+        return None
+    try:
+        return int(text) if name in _WHOLE_NUMBERS else float(text)
+    except ValueError:
+        raise CalandriaError(f"{variable}={text!r}: give a number.") from None

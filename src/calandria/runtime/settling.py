@@ -1,0 +1,334 @@
+"""What the end of an action means: its value or failure recorded, the engine told."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from calandria.engine.events import (
+    AllUndone,
+    Outcome,
+    Reconciled,
+    RollbackCutOff,
+    RolledBack,
+    Settled,
+)
+from calandria.engine.node_state import NodeState
+from calandria.errors import EncodingError, ValidationError
+from calandria.plan.model import NodeKind
+from calandria.results import Failure, Halt, RollbackFailure, Skipped, Success
+from calandria.runtime.bodies import Flight
+from calandria.runtime.effects import Interrupted, Settlement, StepOutcome
+from calandria.runtime.levels import Level, MapLevel
+from calandria.runtime.nested import NestedRollbackIncomplete
+from calandria.runtime.outcomes import failure_of, reason_of
+from calandria.runtime.slots import Slot
+from calandria.runtime.values import Value, scrub, secrets_in, shown
+from calandria.statuses import StepRollback, StepStatus
+
+if TYPE_CHECKING:
+    from calandria.runtime.execution import Execution
+
+
+class Settler:
+    """Turns settlements into events, and events into records."""
+
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+        self._environment = execution.environment
+        self._journal = execution.journal
+        self._codec = execution.environment.codec
+
+    def settle(self, flight: Flight, settlement: Settlement) -> None:
+        """Post the event that a settled body amounts to."""
+        outcome = settlement.outcome
+        if isinstance(outcome, Interrupted):
+            self._cut_off(flight, outcome)
+            return
+        flight.slot.finished_at = settlement.at
+        self._journal.ends_something = True
+        match flight.action:
+            case "run":
+                self._settle_run(flight, outcome, settlement)
+            case "reconcile":
+                self._settle_reconcile(flight, outcome, settlement)
+            case "undo_all":
+                self._settle_undo_all(flight, outcome, settlement.seconds)
+            case _:
+                self._settle_back(flight, outcome, settlement.seconds)
+
+    def _cut_off(self, flight: Flight, outcome: Interrupted) -> None:
+        if outcome.exception is not None:
+            self._execution.interrupt(outcome.exception)
+            if flight.action == "run":
+                failure = failure_of(outcome.exception)
+                self._keep_failure(flight.level, flight.name, flight.slot, failure)
+                self._journal.mark(flight.level, flight.name, flight.state, flight.slot)
+        if flight.action in ("run", "reconcile"):
+            self._execution.post(flight.level, Settled(flight.name, Outcome.CUT_OFF))
+        else:
+            self._execution.post(flight.level, RollbackCutOff(flight.name))
+
+    def _settle_run(self, flight: Flight, outcome: StepOutcome, settlement: Settlement) -> None:
+        level, name, slot = flight.level, flight.name, flight.slot
+        nested = slot.nested is not None and slot.nested.used
+        kind, recorded = self._record(flight, outcome)
+        if isinstance(recorded, Failure):
+            self.fail(level, name, slot, recorded, started=True, seconds=settlement.seconds)
+            return
+        hook = {
+            Outcome.SUCCEEDED: "step_completed",
+            Outcome.SKIPPED: "step_skipped",
+            Outcome.HALTED: "step_halted",
+        }[kind]
+        extra: tuple[Any, ...] = ()
+        if isinstance(outcome, Success):
+            extra = (outcome.value,)
+        elif isinstance(outcome, Halt):
+            extra = (outcome.reason,)
+        self._journal.step_notice(hook, level, name, slot, *extra, seconds=settlement.seconds)
+        event = Settled(name, kind, settlement.order, nested=nested)
+        self._execution.post(level, event)
+
+    def _record(self, flight: Flight, outcome: StepOutcome) -> tuple[Outcome, Value | Failure]:
+        """Validate and encode what a body returned, and keep it in the slot."""
+        slot, unit = flight.slot, flight.level.definition_of(flight.name).unit
+        assert unit is not None
+        if isinstance(outcome, Failure):
+            return Outcome.FAILED, outcome
+        kind, value = Outcome.HALTED, None
+        if isinstance(outcome, Halt):
+            flight.level.halt_reason = outcome.reason
+        else:
+            kind = Outcome.SKIPPED if isinstance(outcome, Skipped) else Outcome.SUCCEEDED
+            value = outcome.value
+        try:
+            if unit.output is not None and kind is Outcome.SUCCEEDED:
+                value = unit.output.validate(value)
+            slot.result = Value.record(value, self._codec)
+        except ValidationError as error:
+            return Outcome.FAILED, Failure(
+                str(error),
+                retryable=False,
+                exception=error,
+                exception_class="ValidationError",
+                validation_errors=error.errors,
+            )
+        except EncodingError as error:
+            where = f"{flight.level.reactor_name}.{slot.path}"
+            return Outcome.FAILED, Failure(
+                f"{where}: what it returned cannot be recorded. {error}",
+                retryable=False,
+                exception=error,
+                exception_class="EncodingError",
+            )
+        slot.unsaved_result = slot.result.text
+        return kind, slot.result
+
+    def _settle_reconcile(
+        self, flight: Flight, outcome: StepOutcome, settlement: Settlement
+    ) -> None:
+        level, name, slot = flight.level, flight.name, flight.slot
+        if isinstance(outcome, Success) and outcome.value is None:
+            self._execution.post(level, Reconciled(name, None))
+            return
+        kind, recorded = self._record(flight, outcome)
+        if isinstance(recorded, Failure):
+            self._keep_failure(level, name, slot, recorded)
+        self._execution.post(level, Reconciled(name, kind, settlement.order))
+
+    def fail(
+        self,
+        level: Level,
+        name: str,
+        slot: Slot,
+        failure: Failure,
+        *,
+        started: bool,
+        incomplete: bool = False,
+        seconds: float | None = None,
+    ) -> None:
+        """Post the failure of an attempt, complete with where it happened."""
+        slot.finished_at = self._environment.clock.now()
+        retry = level.definition_of(name).retry
+        retryable = failure.retryable and retry.allows(failure.exception)
+        kept = self._keep_failure(level, name, slot, failure)
+        self._execution.post(
+            level,
+            Settled(
+                name,
+                Outcome.FAILED,
+                retryable=retryable and level.kind_of(name) is NodeKind.STEP,
+                started=started,
+                incomplete=incomplete,
+                nested=slot.nested is not None and slot.nested.used,
+                randomness=self._environment.session.randomness(),
+            ),
+        )
+        slot.seconds = seconds
+        slot.failure = kept
+
+    def _keep_failure(self, level: Level, name: str, slot: Slot, failure: Failure) -> Failure:
+        """Note where a failure happened, scrub it, and keep it in the slot to be recorded."""
+        values = slot.values if slot.values is not None else {}
+        redacted = level.redacted(name)
+        secrets = (*self._environment.secrets, *secrets_in(values, redacted))
+        complete = dataclasses.replace(
+            failure,
+            error=scrub(failure.error, secrets),
+            reactor=failure.reactor or level.reactor_name,
+            step=failure.step or slot.path,
+            inputs=failure.inputs or shown(values, redacted),
+            attempts=failure.attempts or level.node_state(name).attempts,
+            traceback=tuple(scrub(line, secrets) for line in failure.traceback),
+        )
+        slot.failure = complete
+        slot.reason = reason_of(failure)
+        slot.unsaved_error = self._encode_failure(complete)
+        return complete
+
+    def _encode_failure(self, failure: Failure) -> str:
+        plain = dataclasses.replace(failure, exception=None, run_id=None)
+        try:
+            return self._codec.encode(plain)
+        except EncodingError:
+            # a payload or inputs that cannot be recorded must not hide the failure
+            return self._codec.encode(dataclasses.replace(plain, inputs={}, payload=None))
+
+    def source_failed(self, level: MapLevel, error: Exception) -> None:
+        """Note at a map that its source, or its `.collect`, raised."""
+        failure = dataclasses.replace(
+            failure_of(error, retryable=False),
+            reactor=level.reactor_name,
+            step=level.scope,
+        )
+        level.failure = failure
+
+    def _settle_back(self, flight: Flight, outcome: StepOutcome, seconds: float) -> None:
+        failures: list[RollbackFailure] = []
+        retryable = True
+        if isinstance(outcome, Failure):
+            failures = self._rollback_failures(flight, outcome)
+            retryable = outcome.retryable
+        self.rolled_back(
+            flight.level, flight.name, flight.slot, failures, retryable=retryable, seconds=seconds
+        )
+
+    def _rollback_failures(self, flight: Flight, outcome: Failure) -> list[RollbackFailure]:
+        if isinstance(outcome.exception, NestedRollbackIncomplete):
+            return outcome.exception.rollback_failures
+        raised = outcome.exception is not None
+        message = scrub(outcome.error, self._environment.secrets)
+        if raised and outcome.exception_class:
+            message = f"{outcome.exception_class}: {message}"
+        return [
+            RollbackFailure(
+                flight.slot.path,
+                "undo" if flight.action in ("undo", "undo_all") else "compensate",
+                "raised" if raised else "returned_failure",
+                message=message,
+            )
+        ]
+
+    def rolled_back(
+        self,
+        level: Level,
+        name: str,
+        slot: Slot,
+        failures: list[RollbackFailure],
+        *,
+        retryable: bool,
+        seconds: float | None = None,
+    ) -> None:
+        """Post the end of a compensate or undo; without `failures` it went well."""
+        if isinstance(level, MapLevel):
+            failures = [
+                dataclasses.replace(
+                    failure,
+                    map_step=failure.map_step or level.scope,
+                    element_index=int(name)
+                    if failure.element_index is None
+                    else failure.element_index,
+                )
+                for failure in failures
+            ]
+        slot.rollback_failures = failures
+        slot.seconds = seconds
+        if failures:
+            slot.unsaved_rollback_error = self._codec.encode(failures)
+        self._execution.post(
+            level,
+            RolledBack(
+                name,
+                ok=not failures,
+                retryable=retryable,
+                randomness=self._environment.session.randomness(),
+            ),
+        )
+
+    def _settle_undo_all(self, flight: Flight, outcome: StepOutcome, seconds: float) -> None:
+        level = flight.level
+        failures: list[RollbackFailure] = []
+        if isinstance(outcome, Failure):
+            found = self._rollback_failures(flight, outcome)[0]
+            failures = [dataclasses.replace(found, kind="undo_all", map_step=level.scope)]
+            level.rollback_failures.extend(failures)
+        kind = "undo_all.failed" if failures else "undo_all.completed"
+        data = {"error": failures[0].message} if failures else {}
+        self._journal.event(kind, level.scope, **data)
+        self._execution.post(level, AllUndone(ok=not failures))
+
+    def note(
+        self,
+        level: Level,
+        event: Settled | RolledBack | Reconciled,
+        state: NodeState,
+        slot: Slot,
+    ) -> None:
+        """Mark the step's record, and add the line of the trace that says what happened."""
+        if isinstance(event, Settled) and event.outcome is Outcome.CUT_OFF:
+            return
+        self._journal.mark(level, event.name, state, slot)
+        if isinstance(event, RolledBack):
+            self._note_rollback(level, event, state, slot)
+            return
+        self._note_forward(level, event.name, state, slot)
+
+    def _note_forward(self, level: Level, name: str, state: NodeState, slot: Slot) -> None:
+        assert state.status is not None
+        status = state.status
+        if status is StepStatus.STARTED:
+            return
+        data: dict[str, Any] = {}
+        if status in (StepStatus.FAILED, StepStatus.RETRYING) and slot.failure is not None:
+            data = {"error": slot.failure.error, "attempt": state.attempts}
+        self._journal.event(f"step.{status.value}", slot.path, **data)
+        if status is StepStatus.FAILED:
+            keeps_going = isinstance(level, MapLevel) and level.map_plan.keep_going
+            if level.failure is None and not keeps_going:
+                level.failure = slot.failure
+            if slot.failure is not None:
+                self._journal.step_notice(
+                    "step_failed", level, name, slot, slot.failure, seconds=slot.seconds
+                )
+
+    def _note_rollback(self, level: Level, event: RolledBack, state: NodeState, slot: Slot) -> None:
+        undo = state.rollback in (
+            StepRollback.UNDOING,
+            StepRollback.UNDONE,
+            StepRollback.UNDO_FAILED,
+        )
+        kind, hook = ("undo", "undo") if undo else ("compensate", "compensation")
+        if event.ok:
+            self._journal.event(f"{kind}.completed", slot.path)
+            self._journal.step_notice(
+                f"{hook}_completed", level, event.name, slot, seconds=slot.seconds
+            )
+            return
+        message = "; ".join(failure.message for failure in slot.rollback_failures)
+        final = state.rollback in (StepRollback.UNDO_FAILED, StepRollback.COMPENSATE_FAILED)
+        self._journal.event(f"{kind}.{'failed' if final else 'retrying'}", slot.path, error=message)
+        if final:
+            level.rollback_failures.extend(slot.rollback_failures)
+            for failure in slot.rollback_failures:
+                self._journal.step_notice(f"{hook}_failed", level, event.name, slot, failure)

@@ -1,0 +1,95 @@
+"""Recorded values as the running levels hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calandria.codec import is_immutable
+from calandria.ports.codec import Codec
+
+_ABSENT: Any = object()
+
+
+class Value:
+    """A value with the text it was recorded as.
+
+    No step can change what another one sees: each reader is given a value of its own, decoded
+    from the record, unless nobody could change it anyway.
+    """
+
+    __slots__ = ("_codec", "_object", "_shareable", "text")
+
+    def __init__(self, text: str, codec: Codec, original: Any = _ABSENT) -> None:
+        self.text = text
+        self._codec = codec
+        self._shareable = original is not _ABSENT and is_immutable(original)
+        self._object: Any = original if self._shareable else _ABSENT
+
+    @classmethod
+    def record(cls, value: object, codec: Codec) -> Value:
+        """Encode `value`; raises `EncodingError` where it cannot be recorded."""
+        return cls(codec.encode(value), codec, value)
+
+    def peek(self) -> Any:
+        """Return the value for reading only: the same object each time."""
+        if self._object is _ABSENT:
+            self._object = self._codec.decode(self.text)
+        return self._object
+
+    def fresh(self) -> Any:
+        """Return the value for a step to keep: nobody else holds the object."""
+        return self._object if self._shareable else self._codec.decode(self.text)
+
+
+def record_inputs(values: dict[str, object], codec: Codec) -> tuple[str, dict[str, Any]]:
+    """Encode a step's inputs; return the text, and the inputs as its body is to see them.
+
+    Raises `EncodingError` where they cannot be recorded.
+    """
+    text = codec.encode(values)
+    if all(is_immutable(value) for value in values.values()):
+        return text, values
+    return text, _as_inputs(codec.decode(text))
+
+
+def load_inputs(text: str | None, codec: Codec) -> dict[str, Any]:
+    """Decode a step's recorded inputs afresh."""
+    return _as_inputs(codec.decode(text)) if text is not None else {}
+
+
+def _as_inputs(value: object) -> dict[str, Any]:
+    assert isinstance(value, dict)
+    return value
+
+
+REDACTED_TEXT = "[REDACTED]"
+
+
+def shown(values: dict[str, Any], redacted: frozenset[str]) -> dict[str, Any]:
+    """Return inputs as they may be shown: redacted ones by their mark."""
+    if not redacted:
+        return values
+    return {k: REDACTED_TEXT if k in redacted else v for k, v in values.items()}
+
+
+SHORTEST_SECRET = 4
+"""Characters: a shorter text would be found everywhere by accident."""
+
+
+def secrets_in(values: dict[str, Any], redacted: frozenset[str]) -> tuple[str, ...]:
+    """Return the redacted texts among `values` that messages are to be scrubbed of."""
+    return tuple(
+        str(value)
+        for name, value in values.items()
+        if name in redacted
+        and isinstance(value, (str, int, float))
+        and not isinstance(value, bool)
+        and len(str(value)) >= SHORTEST_SECRET
+    )
+
+
+def scrub(text: str, secrets: tuple[str, ...]) -> str:
+    """Return `text` with every secret in it replaced by the redaction mark."""
+    for secret in secrets:
+        text = text.replace(secret, REDACTED_TEXT)
+    return text
