@@ -187,12 +187,12 @@ def test_a_reference_means_what_it_means_where_it_stands(registry: TypeRegistry)
         return cls
 
     try:
-        first, second = owner_of(Leaf, "codec_shop_a"), owner_of(Row, "codec_shop_b")
+        first, second = owner_of(Leaf, "codec_shop_a"), owner_of(Crate, "codec_shop_b")
         registry.learn(tuple[first, second])  # type: ignore[valid-type]
     finally:
         del sys.modules["codec_shop_a"], sys.modules["codec_shop_b"]
 
-    assert registry.name_of(Leaf) and registry.name_of(Row)
+    assert registry.name_of(Leaf) and registry.name_of(Crate)
 
 
 def test_a_reference_that_means_itself_ends(registry: TypeRegistry) -> None:
