@@ -9,7 +9,6 @@ from calandria import (
     Runtime,
     UnknownRun,
     fail,
-    prune,
     runs,
     step,
 )
@@ -29,7 +28,7 @@ class Import(Reactor):
         return f"{read} rows stored"
 
 
-def main() -> None:
+def main(runtime: Runtime) -> None:
     for rows in (1, 2, 300):
         Import.run(rows=rows)
 
@@ -56,10 +55,10 @@ def main() -> None:
     else:
         raise AssertionError("a run that is not there cannot be found")
 
-    assert prune(older_than=0) == 3
+    assert runtime.prune(older_than=0) == 3
     assert list(runs()) == []
 
 
 if __name__ == "__main__":
-    with Runtime(storage="memory://"):
-        main()
+    with Runtime(storage="memory://") as this_runtime:
+        main(this_runtime)

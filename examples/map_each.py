@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from calandria import (
     Failure,
+    MapResult,
     Reactor,
     Runtime,
     Step,
@@ -49,7 +50,7 @@ class Shipment(Reactor):
     )
 
     @step
-    def weigh(*, packed: Iterable[int]) -> int:
+    def weigh(*, packed: Sequence[int]) -> int:
         return sum(packed)
 
 
@@ -61,7 +62,7 @@ class Tolerant(Reactor):
     ).keep_going()
 
     @step
-    def report(*, packed: Any) -> tuple[int, list[str]]:
+    def report(*, packed: MapResult[int]) -> tuple[int, list[str]]:
         return sum(packed.successes), [failure.error for failure in packed.failures]
 
 

@@ -49,7 +49,7 @@ def main() -> None:
     (left,) = result.rollback_failures
     print(left)
     assert (left.step, left.kind, left.reason) == ("ship", "undo", "raised")
-    assert left.message == "the carrier cannot be reached"
+    assert "the carrier cannot be reached" in left.message
     assert attempts["recall"] == 3
     assert diary == ["released goods"]  # the rest was undone all the same
 
