@@ -143,7 +143,7 @@ def _condition(node: DeclaredNode, target: Target, around: Surroundings) -> Cond
             "the inputs of a map_each exist per element only. Give .when a reference, such as "
             "inputs.name.map(lambda value: ...).",
         )
-    return condition_of(condition, target.contract)
+    return condition_of(condition, target.contract, f"{readable_name(around.reactor)}.{node.name}")
 
 
 def _check_cycles(reactor: str, wired: Mapping[str, WiredNode]) -> None:

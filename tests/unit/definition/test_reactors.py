@@ -21,6 +21,7 @@ from calandria.definition.steps import Step, unit_of
 from calandria.errors import DefinitionError, UnresolvedReference, ValidationError
 from calandria.plan.model import NodeKind
 from calandria.plan.policies import ONCE, Retry
+from calandria.ports.middleware import Middleware
 from tests.unit.definition.contexts import FixedScope
 
 
@@ -88,7 +89,7 @@ class Checkout(Reactor):
     returns = charge["id"]
     concurrency = 3
     coordination = ["reactor"]
-    middleware = [print]
+    middleware = [Middleware]
 
 
 def node(reactor: type[Reactor], name: str) -> NodeDefinition:
@@ -114,7 +115,7 @@ def test_the_definition_has_everything_in_order_of_declaration() -> None:
     assert repr(definition.returns) == "<Reference charge['id']>"
     assert definition.concurrency == 3
     assert definition.coordination == ("reactor",)
-    assert definition.middleware == (print,)
+    assert definition.middleware == (Middleware,)
     assert Checkout.definition() is definition
 
 
@@ -222,6 +223,21 @@ def test_conditions_take_inputs_by_name_or_as_one_object() -> None:
     assert outcome("whole") == (3, "USD")
     assert outcome("one") == 3
     assert outcome("constant") is True
+
+
+def test_a_condition_that_raises_is_named() -> None:
+    class Guarded(Reactor):
+        product_id: int
+
+        reserve = step(Reserve).when(lambda i: i.product_id / 0)
+
+    condition: Any = node(Guarded, "reserve").condition
+
+    with pytest.raises(
+        UnresolvedReference,
+        match=r"^Guarded\.reserve: the condition raised ZeroDivisionError: division by zero",
+    ):
+        condition({"product_id": 1})
 
 
 def test_maps_have_their_options() -> None:
