@@ -17,10 +17,11 @@ _REBUILDERS = {**SCALAR_REBUILDERS, **CONTAINER_REBUILDERS}
 
 
 class Rebuilder:
-    """Turns forms into values; every value is made afresh."""
+    """Turns one form into its value; good for one use."""
 
     def __init__(self, registry: TypeRegistry) -> None:
         self._registry = registry
+        self._made: dict[int, object] = {}
 
     def rebuild(self, form: Form) -> object:
         """Return the value of `form`; raises `DecodingError` if it is damaged."""
@@ -44,6 +45,12 @@ class Rebuilder:
         )
 
     def _instance(self, form: dict[str, Form], tag: str) -> object:
+        # an instance that no longer fits is read twice; nested ones would double at each level
+        if id(form) not in self._made:
+            self._made[id(form)] = self._make(form, tag)
+        return self._made[id(form)]
+
+    def _make(self, form: dict[str, Form], tag: str) -> object:
         name = text_at(form, "c")
         known = self._registry.known_name(name)
         if known is not None and known.shape.tag == tag:

@@ -25,7 +25,7 @@ values or forms; `c` is the name of a class, `module:qualname` or the name it wa
 | `dict`, `ordereddict`, `counter` | `v`: pairs of key and value, in order |
 | `defaultdict` | the same; `factory`: the name of a built-in class, or null |
 | `dataclass` | `c`; `v`: fields by name; `x`: other attributes; `u`: fields without a value |
-| `model` | `c`; `v`: fields; `s`: names of those set, unless all; `e`: extra; `p`: private; `x` |
+| `model` | the same; `s`: names of the fields set, unless all; `e`: extra; `p`: private |
 | `namedtuple` | `c`; `v`: fields by name |
 | `enum` | `c`; `v`: the member's name |
 | `flag` | `c`; `v`: names of the members combined; `r`: the bits that no member names, unless 0 |

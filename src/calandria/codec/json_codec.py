@@ -37,7 +37,6 @@ class JsonCodec:
     def __init__(self, registry: TypeRegistry, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         self._registry = registry
         self._max_bytes = max_bytes
-        self._rebuilder = Rebuilder(registry)
 
     def encode(self, value: object) -> str:
         """Return `value` as text.
@@ -72,7 +71,7 @@ class JsonCodec:
         if _MARKED not in text:
             return form
         try:
-            return self._rebuilder.rebuild(form)
+            return Rebuilder(self._registry).rebuild(form)
         except (DecodingError, MemoryError):
             raise
         except Exception as error:

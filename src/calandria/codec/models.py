@@ -36,6 +36,8 @@ class ModelShape:
         state = self._state.read(value)
         fields = {name: state.pop(name) for name in self._names if name in state}
         form: dict[str, Form] = {"v": reduce_attributes(fields, inner)}
+        if len(fields) < len(self._names):
+            form["u"] = [name for name in self._names if name not in fields]
         set_names: set[str] = value.__pydantic_fields_set__
         if set_names != fields.keys():
             form["s"] = [*sorted(set_names)]
@@ -54,7 +56,9 @@ class ModelShape:
         set_names = set(texts_at(form, "s") if "s" in form else recorded)
         others = rebuild_attributes(optional_mapping(form, "x"), inner)
         model = object.__new__(self._cls)
-        fields = fill(recorded, self._names, self._defaults)
+        unset = texts_at(form, "u") if "u" in form else []
+        names = tuple(name for name in self._names if name in recorded or name not in unset)
+        fields = fill(recorded, names, self._defaults)
         object.__setattr__(model, "__dict__", fields)
         self._state.write(model, others)
         extra = self._extra(form, inner)

@@ -92,7 +92,7 @@ class TypeRegistry:
             decode: turns such a value into an instance again.
 
         Returns `cls`. Raises `DefinitionError` for a class that cannot be recorded this way, for
-        one of `encode` and `decode` without the other, and for a name that is not text.
+        one of `encode` and `decode` without the other, and for a name that is not ASCII text.
         """
         if cls is None:
             return lambda decorated: self.register(

@@ -254,6 +254,19 @@ def test_a_class_that_changed_too_much_comes_back_as_a_record(
     assert JsonCodec(TypeRegistry()).encode(record) == TEXTS[kind]
 
 
+def test_many_nested_instances_that_no_longer_fit_are_read_in_no_time() -> None:
+    chain = Line("end", 0)
+    for _ in range(60):
+        chain = Line("link", chain)  # type: ignore[arg-type]
+
+    record = read(recorded(chain), make_dataclass("It", ["sku", "quantity", "price"]))
+
+    links = 0
+    while record.sku == "link":
+        record, links = record.quantity, links + 1
+    assert links == 60
+
+
 def test_a_field_that_a_class_no_longer_has_is_left_out() -> None:
     dataclass_now = make_dataclass("It", ["sku"])
     model_now = create_model("It", other=(int, 1))

@@ -220,6 +220,7 @@ MADE = [
     Money(amount=1),
     Money(amount=1, currency="EUR"),
     Money.model_construct(amount=-1),
+    Money.model_construct(currency="CHF"),
     Wallet[Money](held=[Money(amount=2)]),
     Names(["a", "b"]),
     Checked(items=[1]),
