@@ -94,7 +94,8 @@ def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> No
         table.add_column(name, justify="left" if number == 0 else "right")
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False).print(table)
+    width = None if sys.stdout.isatty() else 120  # not folded when the output is kept in a file
+    Console(highlight=False, width=width).print(table)
 
 
 def _caption() -> str:

@@ -6,7 +6,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -21,16 +21,25 @@ from demo.report import Report
 PICTURE = Path("build/demo/order.svg")
 
 
+Act = Callable[[Path], Report]
+
+
 def main() -> int:
-    """Play the acts; return the exit code."""
+    """Play the three acts; return the exit code."""
     options = _parse()
-    console = Console(highlight=False)
+    return play(
+        [
+            lambda folder: place_in_turn(folder, PICTURE),
+            place_at_once,
+            lambda folder: kill_and_recover(folder, seed=options.seed),
+        ],
+        console_for_reports(),
+    )
+
+
+def play(acts: Sequence[Act], console: Console) -> int:
+    """Play acts, each in a folder of its own; return 1 if any found a difference, else 0."""
     started = time.perf_counter()
-    acts: list[Callable[[Path], Report]] = [
-        lambda folder: place_in_turn(folder, PICTURE),
-        place_at_once,
-        lambda folder: kill_and_recover(folder, seed=options.seed),
-    ]
     differences = 0
     for act in acts:
         with tempfile.TemporaryDirectory(prefix="calandria-demo-") as folder:
@@ -43,6 +52,11 @@ def main() -> int:
         return 1
     console.print("everything adds up", style="bold green")
     return 0
+
+
+def console_for_reports() -> Console:
+    """Return a console that does not fold the tables when the output is kept in a file."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def _parse() -> argparse.Namespace:

@@ -54,7 +54,7 @@ def _draw_most_telling(run_ids: Mapping[int, str], ended: Mapping[int, str], pic
     ]
     if not failed:
         return ""
-    run = max(failed, key=lambda run: sum(1 for _ in run.trace))
+    run = max(failed, key=lambda run: len(list(run.trace)))
     picture.parent.mkdir(parents=True, exist_ok=True)
     picture.write_text(run.draw("svg"), encoding="utf-8")
     return run.draw("text")
