@@ -99,10 +99,15 @@ def _check_names(contract: Contract, nodes: Mapping[str, DeclaredNode]) -> None:
 
 
 def _check_options(reactor: type[Reactor]) -> None:
+    name = readable_name(reactor)
+    for option in ("coordination", "middleware"):
+        given: object = getattr(reactor, option)
+        if not isinstance(given, (list, tuple)):
+            raise wrong(name, None, f"{option} is {given!r}: give a list, even of one.")
     concurrency: object = reactor.concurrency
     if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
         raise wrong(
-            readable_name(reactor),
+            name,
             None,
             f"concurrency = {concurrency!r}: give a whole number of at least 1.",
         )

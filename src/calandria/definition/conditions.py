@@ -49,6 +49,15 @@ def _guarded(
 
 
 def _parameter_names(function: Callable[..., object]) -> tuple[str, ...]:
-    parameters = inspect.signature(function).parameters.values()
+    if inspect.iscoroutinefunction(function):
+        raise DefinitionError(
+            "the condition is async, and would always be true. Make it a plain function."
+        )
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise DefinitionError(
+            f"the condition's parameters cannot be read ({error}). Wrap it in a lambda."
+        ) from error
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return tuple(p.name for p in parameters if p.kind not in variable)

@@ -128,7 +128,7 @@ class Contract:
                 if name not in self._fields:
                     errors[name] = [unknown_input(name, self._fields)]
         if errors:
-            raise invalid(self.owner, errors)
+            raise _invalid_inputs(self.owner, errors)
         return validated
 
     def fill_defaults(self, values: Mapping[str, object]) -> dict[str, object]:
@@ -181,7 +181,10 @@ class OutputContract:
             return check.validate(value)
         except Exception as error:
             messages = messages_of(error, redacted=check.field.redacted)
-        raise invalid(f"{self.owner} (its return value)", {"return": messages})
+        raise ValidationError(
+            f"{self.owner}: its return value is invalid. {'; '.join(messages)}",
+            errors={"return": messages},
+        )
 
     def _resolved(self) -> _Check:
         with _resolving:
@@ -190,10 +193,9 @@ class OutputContract:
             return self._check
 
 
-def invalid(owner: str, errors: Mapping[str, list[str]]) -> ValidationError:
-    """Return the error for `errors`, which map each input to its messages."""
+def _invalid_inputs(owner: str, errors: Mapping[str, list[str]]) -> ValidationError:
     listed = "; ".join(f"{name}: {message}" for name, found in errors.items() for message in found)
-    return ValidationError(f"{owner}: invalid. {listed}", errors=errors)
+    return ValidationError(f"{owner}: invalid inputs. {listed}", errors=errors)
 
 
 def _check(owner: str, declaration: FieldDeclaration) -> _Check:

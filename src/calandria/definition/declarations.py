@@ -27,8 +27,7 @@ def collect_inputs(
     }
     inherited = _inherited(cls)
     _refuse_unannotated(cls, annotated, inherited)
-    local_names = {k: v for k, v in cls.__dict__.items() if k not in annotated}
-    within = scope.with_locals({k: v for k, v in local_names.items() if not k.startswith("__")})
+    within = scope.within_class(cls)
     found: dict[str, FieldDeclaration] = {}
     for name, annotation in annotated.items():
         if name in reserved:

@@ -29,8 +29,9 @@ def collect_nodes(cls: type) -> dict[str, DeclaredNode]:
     found: dict[str, DeclaredNode] = {}
     for name, value in cls.__dict__.items():
         if isinstance(value, DeclaredNode) and name != "returns":
+            _check_name(cls, name)
             if not _is_alias(name, value, cls):
-                _check_name(cls, name, value)
+                _check_node(cls, name, value)
                 if value.owner is None:
                     value.freeze(cls, name)
                 found[name] = value
@@ -61,17 +62,21 @@ def _is_alias(name: str, node: DeclaredNode, cls: type) -> bool:
     return False
 
 
-def _check_name(cls: type, name: str, node: DeclaredNode) -> None:
+def _check_name(cls: type, name: str) -> None:
     reactor = readable_name(cls)
     if name in REACTOR_RESERVED:
         raise wrong(
             reactor,
             name,
-            "the library uses this name. Rename the step; docs/reserved-names.md lists the "
-            "reserved names.",
+            "the library uses this name. Rename the step or function; docs/reserved-names.md "
+            "lists the reserved names.",
         )
     if name in own_annotations(cls):
         raise wrong(reactor, name, "a step is declared without an annotation. Remove it.")
+
+
+def _check_node(cls: type, name: str, node: DeclaredNode) -> None:
+    reactor = readable_name(cls)
     if node.owner is not None and (node.owner is cls or node.owner not in cls.__mro__):
         raise wrong(
             reactor,

@@ -24,8 +24,12 @@ class AnnotationScope:
     locals: Mapping[str, object] = field(default_factory=dict)
 
     def with_locals(self, names: Mapping[str, object]) -> AnnotationScope:
-        """Return a scope in which `names` are visible too; those already local win."""
-        return AnnotationScope(self.globals, {**names, **self.locals})
+        """Return a scope in which `names` are visible too, before those already local."""
+        return AnnotationScope(self.globals, {**self.locals, **names})
+
+    def within_class(self, cls: type) -> AnnotationScope:
+        """Return a scope in which the types defined in the body of `cls` are visible too."""
+        return self.with_locals({k: v for k, v in vars(cls).items() if _is_type_like(v)})
 
 
 def enclosing_scope(frame: types.FrameType | None, mentioned: Iterable[object]) -> AnnotationScope:
@@ -82,6 +86,8 @@ def evaluate_annotation(annotation: object, scope: AnnotationScope) -> object:
 
 
 def _is_type_like(value: object) -> bool:
-    return isinstance(value, (type, types.GenericAlias, types.ModuleType, types.UnionType)) or (
-        hasattr(value, "__origin__") or isinstance(value, (typing.TypeVar, typing.NewType))
-    )
+    # by its type alone: a local name may hold a proxy that raises at any question asked of it
+    kind = type(value)
+    return issubclass(
+        kind, (type, types.GenericAlias, types.ModuleType, types.UnionType)
+    ) or kind.__module__ in ("typing", "typing_extensions")

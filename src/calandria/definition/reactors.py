@@ -20,6 +20,7 @@ from calandria.definition.namespaces import AnnotationScope, enclosing_scope
 from calandria.definition.node_definition import ReactorDefinition
 from calandria.definition.nodes import DeclaredNode
 from calandria.definition.references import Reference
+from calandria.plan.drawing import Format, draw
 from calandria.ports.middleware import MiddlewareFactory
 from calandria.results import Result
 
@@ -106,6 +107,23 @@ class Reactor:
         cls.definition()
 
     @classmethod
+    def draw(cls, format: Format = "svg") -> Picture:
+        """Return a picture of the reactor; a notebook shows an SVG one as such.
+
+        Args:
+            format: `text` for a terminal, `mermaid` for a page that renders it, `svg` for a
+                browser or a notebook.
+
+        Raises `DefinitionError` if the reactor is declared wrongly, `ValueError` for another
+        format.
+        """
+        return Picture(draw(cls.definition().plan, format))
+
+    @classmethod
+    def _repr_svg_(cls) -> str:
+        return cls.draw("svg")
+
+    @classmethod
     def run(cls: Callable[P, Any], /, *args: P.args, **inputs: P.kwargs) -> Result[Any]:
         """Run the reactor in this process and return what it came to.
 
@@ -161,6 +179,15 @@ class Reactor:
     def recover(cls, run_id: str) -> Result[Any]:
         """Take up, here and now, a run whose process died; raises `UnknownRun` or `RunBusy`."""
         return executor().recover(cls, run_id)
+
+
+class Picture(str):
+    """A drawing, as text."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str | None:
+        return str(self) if self.startswith("<svg") else None
 
 
 class BoundReactor(Generic[P]):

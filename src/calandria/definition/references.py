@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
@@ -96,8 +97,11 @@ class Reference:
 
     def map(self, function: Callable[[Any], object]) -> Reference:
         """Return a reference to what `function` makes of the value when it is there."""
-        if not callable(function):
-            raise TypeError(f"{describe(self)}.map({function!r}): give a function of the value.")
+        if not callable(function) or inspect.iscoroutinefunction(function):
+            raise TypeError(
+                f"{describe(self)}.map({function!r}): give a plain function of the value; what is "
+                "async or waits belongs into a step."
+            )
         return Reference(self.root, (*self.operations, Transform(function)))
 
     def __repr__(self) -> str:

@@ -155,6 +155,11 @@ def _build_unit(cls: type[Step]) -> StepUnit:
             raise DefinitionError(
                 f"{name}.{option} is {getattr(cls, option)!r}: give a Retry(...).", step=name
             )
+    coordination: object = cls.coordination
+    if not isinstance(coordination, (list, tuple)):
+        raise DefinitionError(
+            f"{name}.coordination is {coordination!r}: give a list, even of one.", step=name
+        )
     actions: dict[ActionName, Action] = {}
     for action in ACTIONS:
         function = getattr(cls, action, None)
@@ -222,5 +227,5 @@ def _output(cls: type[Step]) -> OutputContract | None:
         return None
     scope = base.__dict__.get("__calandria_scope__", AnnotationScope({}))
     module = getattr(function, "__globals__", scope.globals)
-    local_names = AnnotationScope(module, scope.locals).with_locals(dict(base.__dict__))
-    return OutputContract(readable_name(cls), annotation, local_names)
+    visible = AnnotationScope(module, scope.locals).within_class(base)
+    return OutputContract(readable_name(cls), annotation, visible)

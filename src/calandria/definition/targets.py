@@ -95,9 +95,7 @@ def _function_unit(node: DeclaredNode, function: Callable[..., object]) -> StepU
         if isinstance(node, StepNode) and node.rollback_retry is not None:
             options["rollback_retry"] = node.rollback_retry
         # a reactor's own functions are annotated with what its body and surroundings can see
-        scope = node.owner.__dict__["__calandria_scope__"].with_locals(
-            {k: v for k, v in node.owner.__dict__.items() if isinstance(v, type)}
-        )
+        scope = node.owner.__dict__["__calandria_scope__"].within_class(node.owner)
         node.unit = node.functions.build(scope, retry=node.retry_policy or ONCE, **options)
     return node.unit
 

@@ -147,6 +147,11 @@ def _by_name(name: str, around: Surroundings, *, steps_too: bool) -> Reference |
 
 
 def _computed(function: Callable[..., object], around: Surroundings) -> Computed:
+    if inspect.iscoroutinefunction(function):
+        raise DefinitionError(
+            f"over={readable_name(function)} is async. Fetch the collection in a step, and give "
+            "that step."
+        )
     arguments: dict[str, Reference] = {}
     for name, parameter in parameters_of(function).items():
         found = _by_name(name, around, steps_too=True)

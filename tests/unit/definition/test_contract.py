@@ -200,7 +200,9 @@ def test_every_offending_input_is_listed_with_its_place() -> None:
 
 
 def test_the_message_names_the_step_and_the_inputs() -> None:
-    with pytest.raises(ValidationError, match=r"^Everything: invalid\. count: Input should be"):
+    with pytest.raises(
+        ValidationError, match=r"^Everything: invalid inputs\. count: Input should be"
+    ):
         contract_of(Everything).validate({"count": 0})
 
 

@@ -479,6 +479,56 @@ def test_annotations_may_refer_to_what_a_function_defines() -> None:
     assert list(caught.value.errors) == ["count"]
 
 
+def test_a_reactor_is_drawn_from_its_plan() -> None:
+    svg = Checkout.draw()
+
+    assert svg.startswith("<svg") and "reserve" in svg
+    assert svg._repr_svg_() == svg == Checkout._repr_svg_()
+    assert "reserve" in Checkout.draw("text")
+    assert Checkout.draw("mermaid")._repr_svg_() is None
+    with pytest.raises(ValueError, match="use one of"):
+        Checkout.draw("png")  # type: ignore[arg-type]
+
+
+def test_types_of_the_class_body_come_first() -> None:
+    class Mode(BaseModel):
+        outer: int
+
+    class Run(Step):
+        class Mode(BaseModel):
+            inner: int
+
+        mode: Mode
+
+        def run(self) -> Mode:
+            return self.mode
+
+    unit = unit_of(Run)
+
+    assert unit.contract.fields["mode"].annotation is Run.Mode
+    assert unit.output is not None and unit.output.annotation is Run.Mode
+
+
+def test_local_proxies_are_not_touched() -> None:
+    class Proxy:
+        @property  # type: ignore[misc]
+        def __class__(self) -> type:
+            raise RuntimeError("outside of a request")
+
+        def __getattr__(self, name: str) -> object:
+            raise RuntimeError("outside of a request")
+
+    request = Proxy()
+
+    class Light(Step):
+        amount: int
+
+        def run(self) -> None: ...
+
+    assert unit_of(Light).contract.validate({"amount": 1}) == {"amount": 1}
+    assert type(request) is Proxy
+
+
 def test_what_a_function_holds_is_not_kept_alive() -> None:
     class Heavy:
         pass

@@ -180,8 +180,16 @@ def test_an_attribute_of_a_reference_says_how_to_write_it() -> None:
 
 
 def test_map_needs_a_function() -> None:
-    with pytest.raises(TypeError, match="give a function"):
+    with pytest.raises(TypeError, match="give a plain function"):
         inputs.order.map(3)  # type: ignore[arg-type]
+
+
+def test_map_refuses_a_coroutine_function() -> None:
+    async def fetch(value: object) -> object:
+        return value
+
+    with pytest.raises(TypeError, match="async or waits belongs into a step"):
+        inputs.order.map(fetch)
 
 
 VALUES = st.recursive(

@@ -94,7 +94,9 @@ def test_the_return_annotation_is_the_output_contract() -> None:
 
     assert output.annotation is int
     assert output.validate("3") == 3
-    with pytest.raises(ValidationError, match=r"Reserve \(its return value\)") as caught:
+    with pytest.raises(
+        ValidationError, match=r"^Reserve: its return value is invalid\. "
+    ) as caught:
         output.validate("x")
     assert list(caught.value.errors) == ["return"]
 
@@ -244,6 +246,7 @@ def plain(self: object) -> None: ...
         ({"compensate": plain}, r"def compensate\(self, reason\)"),
         ({"run": staticmethod(lambda: None)}, r"Probe\.run must be a method"),
         ({"run": 3}, r"Probe\.run must be a method"),
+        ({"coordination": "lock"}, r"Probe\.coordination is 'lock': give a list, even of one"),
         ({"__init__": plain}, r"Probe\.__init__ would never be called"),
         ({"__annotations__": {"retry": int}}, "an input cannot be called 'retry'"),
         ({"__annotations__": {"call_undo": int}}, "an input cannot be called 'call_undo'"),

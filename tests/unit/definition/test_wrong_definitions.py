@@ -90,6 +90,29 @@ def own_result() -> dict[str, Any]:
     return {"price": step(price)}
 
 
+async def always(**_: object) -> bool:
+    return True
+
+
+def unreadable() -> bool:
+    return True
+
+
+unreadable.__signature__ = "none"  # type: ignore[attr-defined]
+
+
+async def fetched() -> list[int]:
+    return []
+
+
+def reserved_alias() -> dict[str, Any]:
+    price = step(total)
+
+    def undo(*, result: int) -> None: ...
+
+    return {"price": price, "undo": price.undo(undo)}
+
+
 def by_name_circle() -> dict[str, Any]:
     def a(*, b: int) -> int:
         return b
@@ -274,6 +297,30 @@ WRONG: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     "condition twice": (
         lambda: {"price": step(Price).when(inputs.amount).when(inputs.amount)},
         r"Bad\.price: \.when is given twice",
+    ),
+    "condition that is async": (
+        lambda: {"price": step(Price).when(always)},
+        r"Bad\.price: the condition is async, and would always be true",
+    ),
+    "condition without readable parameters": (
+        lambda: {"price": step(Price).when(unreadable)},
+        r"Bad\.price: the condition's parameters cannot be read",
+    ),
+    "async collection": (
+        lambda: {"m": map_each(Price, over=fetched, amount=element)},
+        r"Bad\.m: over=fetched is async\. Fetch the collection in a step",
+    ),
+    "action that hides a method of the reactor": (
+        reserved_alias,
+        r"Bad\.undo: the library uses this name\. Rename the step or function",
+    ),
+    "coordination that is no list": (
+        lambda: {"price": step(Price), "coordination": "lock"},
+        r"Bad: coordination is 'lock': give a list, even of one",
+    ),
+    "middleware that is no list": (
+        lambda: {"price": step(Price), "middleware": print},
+        r"Bad: middleware is .*: give a list, even of one",
     ),
     "undo of a class step": (
         lambda: {"price": step(Price).undo(total)},
