@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,6 +10,8 @@ from calandria.results import Result
 if TYPE_CHECKING:
     from calandria.definition.reactors import Reactor
     from calandria.definition.unit import StepUnit
+    from calandria.runtime.run import Run
+    from calandria.runtime.runtime import Runtime
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class RunOptions:
     """
 
     idempotency_key: str | None = None
-    runtime: object | None = None
+    runtime: Runtime | None = None
     correlation_id: str | None = None
 
 
@@ -29,26 +30,7 @@ class RunOptions:
 class CallOptions:
     """How to call a step on its own. `runtime` is the one to use instead of the default."""
 
-    runtime: object | None = None
-
-
-class RunHandle(Protocol):
-    """A run, as `Reactor.find` returns it."""
-
-    @property
-    def id(self) -> str:
-        """The run's id."""
-        ...
-
-    @property
-    def result(self) -> Result[Any] | None:
-        """What the run came to, or `None` while it is under way."""
-        ...
-
-    @property
-    def results(self) -> Mapping[str, Any]:
-        """The results of its completed steps, by name."""
-        ...
+    runtime: Runtime | None = None
 
 
 class Executor(Protocol):
@@ -86,7 +68,7 @@ class Executor(Protocol):
         """Compensate one step as an execution of its own."""
         ...
 
-    def find(self, reactor: type[Reactor], run_id: str) -> RunHandle:
+    def find(self, reactor: type[Reactor], run_id: str) -> Run:
         """Return a run of this reactor; raises `UnknownRun`."""
         ...
 
@@ -94,7 +76,7 @@ class Executor(Protocol):
         """Undo a run; raises `UndoIncomplete` if something is left."""
         ...
 
-    def cancel(self, reactor: type[Reactor], run_id: str, reason: str) -> RunHandle:
+    def cancel(self, reactor: type[Reactor], run_id: str, reason: str) -> Run:
         """Stop a run, keeping what it did."""
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from calandria.definition.contract import Contract
@@ -56,6 +56,11 @@ class NodeDefinition:
     result_redacted: bool
     runs_user_code: bool
     map: MapOptions | None = None
+    _places: Mapping[str, str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        places = {name: f"{self.owner}.{self.name}, input {name!r}" for name in self.wiring}
+        object.__setattr__(self, "_places", places)
 
     @property
     def contract(self) -> Contract:
@@ -70,11 +75,8 @@ class NodeDefinition:
 
         Raises `UnresolvedReference` naming reactor, step, input and path.
         """
-        where = f"{self.owner}.{self.name}, input"
-        return {
-            name: resolve(source, scope, f"{where} {name!r}")
-            for name, source in self.wiring.items()
-        }
+        places = self._places
+        return {name: resolve(source, scope, places[name]) for name, source in self.wiring.items()}
 
 
 @dataclass(frozen=True, eq=False)

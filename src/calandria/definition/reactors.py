@@ -12,7 +12,7 @@ from typing_extensions import dataclass_transform
 from calandria.definition.building import build_definition
 from calandria.definition.contract import FieldDeclaration, UnresolvedAnnotation
 from calandria.definition.declarations import collect_inputs, refuse_init
-from calandria.definition.execution import RunHandle, RunOptions, executor
+from calandria.definition.execution import RunOptions, executor
 from calandria.definition.functions import readable_name
 from calandria.definition.members import collect_nodes, mentioned_annotations
 from calandria.definition.names import REACTOR_RESERVED
@@ -26,6 +26,9 @@ from calandria.results import Result
 
 if TYPE_CHECKING:
     from pydantic import Field
+
+    from calandria.runtime.run import Run
+    from calandria.runtime.runtime import Runtime
 else:
     # only type checkers need it here, and importing pydantic takes its time
     def Field() -> None: ...  # noqa: D103
@@ -145,7 +148,7 @@ class Reactor:
         /,
         *,
         idempotency_key: str | None = None,
-        runtime: object | None = None,
+        runtime: Runtime | None = None,
         correlation_id: str | None = None,
     ) -> BoundReactor[P]:
         """Return the reactor with options for its next run.
@@ -158,7 +161,7 @@ class Reactor:
         return BoundReactor(cls, RunOptions(idempotency_key, runtime, correlation_id))
 
     @classmethod
-    def find(cls, run_id: str) -> RunHandle:
+    def find(cls, run_id: str) -> Run:
         """Return a run of this reactor; raises `UnknownRun` if there is none with this id."""
         return executor().find(cls, run_id)
 
@@ -171,7 +174,7 @@ class Reactor:
         return executor().undo(cls, run_id)
 
     @classmethod
-    def cancel(cls, run_id: str, reason: str = "") -> RunHandle:
+    def cancel(cls, run_id: str, reason: str = "") -> Run:
         """Stop a run and keep what it did; raises `UnknownRun` or `RunStateError`."""
         return executor().cancel(cls, run_id, reason)
 

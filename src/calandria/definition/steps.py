@@ -218,9 +218,7 @@ def _check_signature(cls: type[Step], action: ActionName, function: object) -> N
 
 
 def _output(cls: type[Step]) -> OutputContract | None:
-    for base in cls.__mro__:
-        if "run" in base.__dict__:
-            break
+    base = next(base for base in cls.__mro__ if "run" in base.__dict__)
     function = inspect.unwrap(base.__dict__["run"])
     annotation = getattr(function, "__annotations__", {}).get("return", inspect.Signature.empty)
     if annotation is inspect.Signature.empty:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -24,7 +24,7 @@ class Reserve(Step):
     quantity: int = 1
 
     retry = Retry(max_attempts=3)
-    coordination: ClassVar[list[object]] = ["a"]
+    coordination = ["a"]
 
     def run(self) -> int:
         self.seen = True
@@ -159,7 +159,7 @@ def test_a_subclass_inherits_extends_and_overrides() -> None:
         quantity: int = 5
 
         retry = Retry(max_attempts=9)
-        coordination: ClassVar[list[object]] = [*Reserve.coordination, "b"]
+        coordination = [*Reserve.coordination, "b"]
 
         def undo(self, result: int) -> str:  # type: ignore[override]
             return f"{self.courier} {result}"
