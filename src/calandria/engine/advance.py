@@ -47,6 +47,7 @@ from calandria.engine.events import (
 from calandria.engine.node_state import NodeState
 from calandria.engine.rollback import (
     begin_rollback,
+    given_up,
     on_rollback_cut_off,
     on_rolled_back,
     retry_backward,
@@ -185,6 +186,8 @@ def _stop(state: LevelState, why: Stopping) -> list[Command]:
     if why is Stopping.ABORTED:
         state.ending = Ending.ABORTED
         state.phase = Phase.DRAINING
+        # an undo by hand may not have come to what it was to try again
+        state.incomplete = state.incomplete or bool(given_up(state))
     elif state.ending in (Ending.COMPLETED, Ending.HALTED):
         state.ending = Ending.CANCELLED
         state.phase = Phase.DRAINING

@@ -41,7 +41,7 @@ from calandria.engine.events import (
     UndoAsked,
 )
 from calandria.engine.node_state import NodeState
-from calandria.engine.rollback import backward_command, settle_backward, start_backward
+from calandria.engine.rollback import GIVEN_UP, backward_command, settle_backward, start_backward
 from calandria.engine.state import Phase
 from calandria.plan.model import Node, NodeKind
 from calandria.statuses import StepRollback, StepStatus
@@ -73,14 +73,25 @@ class MapState:
     """Whether the rollback also takes elements whose rollback was tried before and failed."""
 
 
-def restore_map(plan: MapPlan, index: int, step: NodeState | None) -> MapState:
-    """Return the state of a map from the record of its highest element; -1 if it has none."""
-    state = MapState(index=index, step=step)
-    if step is None:
-        return state
-    gone_back = step.status is not StepStatus.FAILED and step.rollback is not StepRollback.NONE
-    failed = step.status is StepStatus.FAILED and not plan.keep_going
-    if gone_back or failed:
+def restore_map(
+    plan: MapPlan,
+    index: int,
+    step: NodeState | None,
+    *,
+    going_back: bool = False,
+    incomplete: bool = False,
+) -> MapState:
+    """Return the state of a map from the record of its highest element; -1 if it has none.
+
+    `going_back` says that the journal has a failure of the map itself: its source could not be
+    read on. `incomplete` says that it holds rollback failures of elements.
+    """
+    state = MapState(index=index, step=step, incomplete=incomplete)
+    if step is not None and step.status is StepStatus.FAILED:
+        going_back = going_back or not plan.keep_going
+    elif step is not None and step.rollback is not StepRollback.NONE:
+        going_back = True
+    if going_back:
         state.phase, state.ending = Phase.ROLLING_BACK, Ending.FAILED
     return state
 
@@ -101,7 +112,8 @@ def advance_map(plan: MapPlan, state: MapState, event: MapEvent) -> tuple[MapSta
             commands = [_finish(state)]
         case SourceFailed():
             state.index, state.step, state.in_flight = state.index - 1, None, False
-            commands = _roll_back(plan, state, Ending.FAILED)
+            stopped = state.phase is Phase.DRAINING
+            commands = [_finish(state)] if stopped else _roll_back(plan, state, Ending.FAILED)
         case RolledBack():
             commands = _rolled_back(plan, state, event)
         case RollbackRetryDue():
@@ -153,8 +165,11 @@ def _settled(plan: MapPlan, state: MapState, event: Settled) -> list[Command]:
     step = _in_hand(state)
     state.in_flight = False
     step.nested = step.nested or event.nested
-    if not event.started:
+    # an attempt that a crash cut off may have begun its work, whatever came of repeating it
+    started = event.started or step.recoveries > 0
+    if not started:
         step.attempts -= 1
+    state.incomplete = state.incomplete or event.incomplete
     forward = state.phase is Phase.FORWARD
     match event.outcome:
         case Outcome.SUCCEEDED | Outcome.SKIPPED | Outcome.HALTED:
@@ -171,7 +186,6 @@ def _settled(plan: MapPlan, state: MapState, event: Settled) -> list[Command]:
             step.move(StepStatus.FAILED)
             if plan.element.kind is not NodeKind.STEP and event.started:
                 step.roll(StepRollback.UNDO_FAILED if event.incomplete else StepRollback.UNDONE)
-                state.incomplete = state.incomplete or event.incomplete
             return _compensate_element(plan, state) if forward else [_finish(state)]
 
 
@@ -184,8 +198,9 @@ _SETTLED_STATUS = {
 
 def _compensate_element(plan: MapPlan, state: MapState) -> list[Command]:
     """Let the failed element roll itself back; then the map goes on, or goes back."""
-    if plan.element.kind is NodeKind.STEP:
-        command = start_backward(_named(plan.element, state), _in_hand(state), state.max_recoveries)
+    step = _in_hand(state)
+    if plan.element.kind is NodeKind.STEP and step.rollback not in GIVEN_UP:
+        command = start_backward(_named(plan.element, state), step, state.max_recoveries)
         if command is not None:
             state.in_flight = True
             return [command]
@@ -212,7 +227,7 @@ def _retry(state: MapState) -> list[Command]:
 def _stop(state: MapState, why: Stopping) -> list[Command]:
     if state.phase is Phase.DONE:
         return []
-    if why is Stopping.CANCELLED and state.phase is Phase.ROLLING_BACK:
+    if why is Stopping.CANCELLED and state.phase is not Phase.FORWARD:
         return []
     state.ending = Ending.ABORTED if why is Stopping.ABORTED else Ending.CANCELLED
     state.phase = Phase.DRAINING
@@ -235,9 +250,9 @@ def _take_up(plan: MapPlan, state: MapState) -> list[Command]:
     if step.status is StepStatus.RETRYING:
         return [RetryLater(name, None)]
     state.in_flight = True
+    step.recoveries += 1
     if plan.element.kind is not NodeKind.STEP:
         return [RunStep(name, step.attempts, recovery=True)]
-    step.recoveries += 1
     if step.recoveries > state.max_recoveries:
         return [GiveUp(name)]
     if plan.element.reconciles:
@@ -255,7 +270,10 @@ def _find_below(plan: MapPlan, state: MapState, below: int | None) -> FindOutsta
 
 
 def _backward(plan: MapPlan, state: MapState) -> list[Command]:
-    command = start_backward(_named(plan.element, state), _in_hand(state), state.max_recoveries)
+    step = _in_hand(state)
+    if step.status is StepStatus.RETRYING:
+        step.move(StepStatus.FAILED)
+    command = start_backward(_named(plan.element, state), step, state.max_recoveries)
     if command is None:
         return [_find_below(plan, state, state.index)]
     state.in_flight = True
@@ -274,11 +292,11 @@ def _retry_backward(state: MapState) -> list[Command]:
 def _rolled_back(plan: MapPlan, state: MapState, event: RolledBack) -> list[Command]:
     state.in_flight = False
     later = settle_backward(_named(plan.element, state), _in_hand(state), event)
+    state.incomplete = state.incomplete or (later is None and not event.ok)
     if state.phase is Phase.DRAINING:
         return [_finish(state)]
     if later is not None:
         return [later]
-    state.incomplete = state.incomplete or not event.ok
     if state.phase is Phase.FORWARD:
         return _element_failed(plan, state)
     return [_find_below(plan, state, state.index)]
@@ -302,6 +320,9 @@ def _reconciled(plan: MapPlan, state: MapState, event: Reconciled) -> list[Comma
             failed = event.outcome in (None, Outcome.FAILED)
             step.move(StepStatus.FAILED if failed else StepStatus.SKIPPED)
         return _backward(plan, state)
+    if event.outcome is None and state.phase is not Phase.FORWARD:
+        # stopped meanwhile: it stays in doubt, and an undo by hand will ask again
+        return _settled(plan, state, Settled(event.name, Outcome.CUT_OFF))
     if event.outcome is None:
         return [RunStep(str(state.index), step.attempts, recovery=True)]
     return _settled(plan, state, Settled(event.name, event.outcome, event.order))

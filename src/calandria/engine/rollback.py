@@ -46,9 +46,9 @@ def begin_rollback(
     dropped = _drop_retries(state)
     outstanding = rollback_order(plan, state)
     if not failed_too:
-        given_up = {name for name in outstanding if state.nodes[name].rollback in GIVEN_UP}
-        outstanding = [name for name in outstanding if name not in given_up]
-        state.incomplete = state.incomplete or bool(given_up)
+        left = given_up(state)
+        outstanding = [name for name in outstanding if name not in left]
+        state.incomplete = state.incomplete or bool(left)
     state.to_roll_back = outstanding
     return [BeginRollback(dropped), *next_rollback(plan, state)]
 
@@ -61,6 +61,11 @@ def _drop_retries(state: LevelState) -> tuple[str, ...]:
     for name in dropped:
         state.nodes[name].move(StepStatus.FAILED)
     return tuple(sorted(dropped))
+
+
+def given_up(state: LevelState) -> set[str]:
+    """Return the steps whose compensate or undo was tried and failed."""
+    return {name for name, step in state.nodes.items() if step.rollback in GIVEN_UP}
 
 
 def next_rollback(plan: Plan, state: LevelState) -> list[Command]:

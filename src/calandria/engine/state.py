@@ -64,9 +64,14 @@ def new_level(plan: Plan) -> LevelState:
 DONE_STATUSES = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED})
 
 
-def restore_level(plan: Plan, nodes: Mapping[str, NodeState]) -> LevelState:
-    """Fold what the journal says of each step back into the state of the level."""
-    state = LevelState(nodes=dict(nodes))
+def restore_level(
+    plan: Plan, nodes: Mapping[str, NodeState], *, incomplete: bool = False
+) -> LevelState:
+    """Fold what the journal says of each step back into the state of the level.
+
+    `incomplete` says that the journal holds rollback failures of levels below.
+    """
+    state = LevelState(nodes=dict(nodes), incomplete=incomplete)
     done = {name for name, node in nodes.items() if node.status in DONE_STATUSES}
     for position, node in enumerate(plan.nodes):
         if node.name in nodes:
