@@ -44,7 +44,8 @@ class Card:
     def lesser_lines(self) -> list[tuple[str, str]]:
         """Return the lines under the heading, each with what it tells: target, marks, state."""
         lines = []
-        if self.target and self.target != self.title:
+        # a function step's target is `Checkout.charge`: its own name again
+        if self.target and self.target.rpartition(".")[2] != self.title:
             lines.append(("target", shorten(self.target, LONGEST_LABEL + 6)))
         notes = (*(("when",) if self.conditional else ()), *self.marks)
         if notes:

@@ -1,0 +1,160 @@
+"""Runs and what belongs to them as plain data, for `--json`: the keys here are a contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from calandria.cli.console import jsonable
+from calandria.results import (
+    Dispatched,
+    Failure,
+    Halt,
+    Paused,
+    Result,
+    RollbackFailure,
+    Skipped,
+    Success,
+)
+from calandria.runtime.run import Run
+from calandria.runtime.views import StepView, TraceEntry
+
+Data = dict[str, object]
+
+
+def run_data(run: Run) -> Data:
+    """Return what a listing tells of a run."""
+    return {
+        "id": run.id,
+        "reactor": run.reactor,
+        "status": run.status.value,
+        "rollback": run.rollback.value,
+        "needs_attention": run.needs_attention,
+        "idempotency_key": run.idempotency_key,
+        "created_at": _instant(run.created_at),
+        "updated_at": _instant(run.updated_at),
+        "finished_at": _instant(run.finished_at),
+    }
+
+
+def run_details(run: Run) -> Data:
+    """Return everything `show` tells of a run, without its steps and its trace."""
+    done = run.progress
+    return {
+        **run_data(run),
+        "inputs": jsonable(run.inputs),
+        "failure": None if run.failure is None else failure_data(run.failure),
+        "pending_compensation": run.pending_compensation,
+        "waiting_on": jsonable(run.waiting_on),
+        "ready_interrupts": jsonable(run.ready_interrupts),
+        "children": [child.id for child in run.children],
+        "epoch": run.epoch,
+        "lease_owner": run.lease_owner,
+        "progress": {
+            "completed": done.completed,
+            "total": done.total,
+            "maps": {path: list(counts) for path, counts in done.maps.items()},
+        },
+    }
+
+
+def step_tree_data(run: Run, scope: str = "") -> list[Data]:
+    """Return the steps of a run that were reached, each with those below it."""
+    return [
+        {**step_data(step), "steps": step_tree_data(run, step.path)} for step in run.steps(scope)
+    ]
+
+
+def step_data(step: StepView) -> Data:
+    """Return what there is to tell of one step."""
+    return {
+        "path": step.path,
+        "name": step.name,
+        "kind": step.kind,
+        "status": step.status.value,
+        "rollback": step.rollback.value,
+        "attempts": step.attempts,
+        "recoveries": step.recoveries,
+        "started_at": _instant(step.started_at),
+        "finished_at": _instant(step.finished_at),
+        "inputs": jsonable(step.inputs),
+        "result": jsonable(step.result),
+        "error": None if step.error is None else failure_data(step.error),
+        "rollback_failures": [rollback_failure_data(one) for one in step.rollback_failures],
+    }
+
+
+def trace_data(entry: TraceEntry) -> Data:
+    """Return one line of a run's trace."""
+    return {
+        "sequence": entry.sequence,
+        "at": _instant(entry.at),
+        "kind": entry.kind,
+        "path": entry.path,
+        "data": jsonable(entry.data),
+    }
+
+
+def failure_data(failure: Failure) -> Data:
+    """Return a failure; its inputs are redacted."""
+    return {
+        "error": failure.error,
+        "exception_class": failure.exception_class,
+        "reactor": failure.reactor,
+        "step": failure.step,
+        "attempts": failure.attempts,
+        "retryable": failure.retryable,
+        "inputs": jsonable(failure.inputs),
+        "validation_errors": {k: list(v) for k, v in failure.validation_errors.items()},
+        "traceback": list(failure.traceback),
+        "rollback_failures": [rollback_failure_data(one) for one in failure.rollback_failures],
+    }
+
+
+def rollback_failure_data(failure: RollbackFailure) -> Data:
+    """Return a compensate or undo that did not finish."""
+    return {
+        "step": failure.step,
+        "kind": failure.kind,
+        "reason": failure.reason,
+        "message": failure.message,
+        "key": failure.key,
+        "map_step": failure.map_step,
+        "element_index": failure.element_index,
+    }
+
+
+def result_data(result: Result[Any], value: object) -> Data:
+    """Return what a run came to; `value` is what may be shown of its value."""
+    data: Data = {
+        "run": result.run_id,
+        "outcome": outcome_of(result),
+        "value": jsonable(value),
+        "reason": result.reason if isinstance(result, Halt) else None,
+        "failure": failure_data(result) if isinstance(result, Failure) else None,
+    }
+    if isinstance(result, Paused):
+        data["interrupts"] = list(result.interrupts)
+    return data
+
+
+_OUTCOMES: Mapping[type, str] = {
+    Success: "completed",
+    Skipped: "completed",
+    Halt: "halted",
+    Failure: "failed",
+    Paused: "paused",
+    Dispatched: "dispatched",
+}
+
+
+def outcome_of(result: Result[Any]) -> str:
+    """Return in one word what a run came to."""
+    if isinstance(result, Failure) and result.run_id is None:
+        return "invalid"
+    return _OUTCOMES[type(result)]
+
+
+def _instant(instant: datetime | None) -> str | None:
+    return None if instant is None else instant.isoformat()

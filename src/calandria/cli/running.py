@@ -1,0 +1,126 @@
+"""`calandria run`: run a reactor and tell what it came to."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from calandria.cli.arguments import read_inputs
+from calandria.cli.as_data import outcome_of, result_data
+from calandria.cli.console import brief, err, out, print_json
+from calandria.cli.exits import ExitCode
+from calandria.cli.loading import import_modules, load_reactor
+from calandria.cli.opening import open_runtime
+from calandria.cli.options import AsJson, GlobalOptions, Modules
+from calandria.cli.progress import Watch
+from calandria.cli.report import failure_line, rollback_lines
+from calandria.definition.reactors import BoundReactor, Reactor
+from calandria.results import Failure, Halt, Paused, Result, Skipped, Success
+
+
+def run(
+    context: typer.Context,
+    reactor: Annotated[str, typer.Argument(metavar="MODULE:REACTOR", help="The reactor to run.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="NAME=VALUE",
+            help="An input: JSON if the value is that, else text. Repeatable.",
+        ),
+    ] = None,
+    input_json: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Inputs as a JSON object; - reads standard input."),
+    ] = None,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Run once under this key; later calls get the result."),
+    ] = None,
+    modules: Modules = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a reactor in this process."""
+    options: GlobalOptions = context.obj
+    import_modules(modules or ())
+    found = load_reactor(reactor)
+    values = read_inputs(inputs or (), input_json)
+    watch = Watch()
+    with open_runtime(options, watch) as runtime:
+        bound: BoundReactor[...] = found.options(idempotency_key=idempotency_key, runtime=runtime)
+        try:
+            with watch.shown():
+                result = bound.run(**values)
+        except (KeyboardInterrupt, SystemExit):
+            if watch.run_id is None:
+                raise
+            err().print(
+                f"Interrupted: run {watch.run_id} is aborted. Undo it when it suits.",
+                soft_wrap=True,
+            )
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        tell_result(result, found, as_json=as_json)
+
+
+def tell_result(result: Result[Any], reactor: type[Reactor] | None, *, as_json: bool) -> None:
+    """Write what a run came to; raises `typer.Exit` unless all is well."""
+    value = _shown_value(result, reactor)
+    if as_json:
+        print_json(result_data(result, value))
+    elif isinstance(result, Failure):
+        _explain_failure(result, reactor)
+    else:
+        _tell_success(result, value)
+    code = exit_code_of_result(result)
+    if code is not ExitCode.OK:
+        raise typer.Exit(code)
+
+
+def exit_code_of_result(result: Result[Any]) -> ExitCode:
+    """Return the exit code for what a run came to."""
+    if not isinstance(result, Failure):
+        return ExitCode.OK
+    if result.run_id is None:
+        return ExitCode.USAGE
+    return ExitCode.INCOMPLETE if result.rollback_failures else ExitCode.FAILED
+
+
+def _shown_value(result: Result[Any], reactor: type[Reactor] | None) -> object:
+    if not isinstance(result, (Success, Skipped)):
+        return None
+    if reactor is not None:
+        definition = reactor.definition()
+        if definition.redaction(definition.contract.redacted).returns:
+            return "[REDACTED]"
+    return result.value
+
+
+def _tell_success(result: Result[Any], value: object) -> None:
+    console = out()
+    line = f"{outcome_of(result)}  {result.run_id}"
+    if isinstance(result, Halt) and result.reason:
+        line += f"  {brief(result.reason)}"
+    if isinstance(result, Paused):
+        line += f"  waits for {', '.join(result.interrupts)}"
+    console.print(line, soft_wrap=True)
+    if value is not None:
+        console.print(brief(value, 10_000), soft_wrap=True)
+
+
+def _explain_failure(failure: Failure, reactor: type[Reactor] | None) -> None:
+    console = err()
+    name = failure.reactor or (reactor.__qualname__ if reactor else "The run")
+    if failure.run_id is None:
+        why = "its inputs are invalid." if failure.validation_errors else failure_line(failure)
+        console.print(f"Error: {name} was not run: {why}", soft_wrap=True)
+        for field, messages in failure.validation_errors.items():
+            for message in messages:
+                console.print(f"  {brief(field)}: {brief(message)}", soft_wrap=True)
+        return
+    left = len(failure.rollback_failures)
+    rollback = f"; its rollback left {left} behind" if left else ""
+    console.print(f"failed  {failure.run_id}  {failure_line(failure)}{rollback}", soft_wrap=True)
+    for line in rollback_lines(failure.rollback_failures):
+        console.print(f"  {line}", soft_wrap=True)
