@@ -11,37 +11,31 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calandria.definition.node_definition import NodeDefinition, ReactorDefinition, Redaction
+from calandria.definition.node_definition import ReactorDefinition, Redaction
 from calandria.definition.references import Reference, StepRoot
-from calandria.definition.steps import unit_of
 from calandria.engine.commands import Ending
 from calandria.engine.events import Began, MapEvent, TakenUp, UndoAsked
 from calandria.engine.node_state import NodeState
 from calandria.engine.state import new_level, restore_level
 from calandria.errors import CalandriaError, EncodingError, ValidationError
-from calandria.plan.model import Node, NodeKind, Plan
-from calandria.plan.policies import ONCE
+from calandria.plan.model import Plan
 from calandria.ports.run_store import StepRecord
 from calandria.results import Failure, Halt, Result, RollbackFailure, Skipped, Success
 from calandria.runtime.endings import LevelOutcome
 from calandria.runtime.levels import Level, ReactorLevel
-from calandria.runtime.lookup import loaded_reactor, loaded_step, stored_name
 from calandria.runtime.outcomes import WorkStopped
 from calandria.runtime.restoring import records_in
 from calandria.runtime.slots import Slot, node_state_of
+from calandria.runtime.targets import MARK, Target
 from calandria.runtime.values import record_inputs
 from calandria.statuses import StepRollback, StepStatus
 
 if TYPE_CHECKING:
     from calandria.definition.reactors import Reactor
     from calandria.definition.steps import Step
-    from calandria.definition.unit import StepUnit
     from calandria.runtime.environment import Environment
-
-_MARK = "~"
 
 
 class NestedRollbackIncomplete(CalandriaError):
@@ -53,68 +47,6 @@ class NestedRollbackIncomplete(CalandriaError):
             + "; ".join(f"{failure.step}: {failure.message}" for failure in failures)
         )
         self.rollback_failures = list(failures)
-
-
-@dataclass(frozen=True)
-class Target:
-    """What nested work runs: a step, or a reactor."""
-
-    name: str
-    unit: StepUnit | None = None
-    reactor: type[Reactor] | None = None
-
-    @classmethod
-    def step(cls, step: type[Step]) -> Target:
-        """Return the target that is a step class."""
-        return cls(stored_name(step), unit=unit_of(step))
-
-    @classmethod
-    def of_reactor(cls, reactor: type[Reactor]) -> Target:
-        """Return the target that is a reactor."""
-        return cls(stored_name(reactor), reactor=reactor)
-
-    @classmethod
-    def loaded(cls, name: str) -> Target | None:
-        """Return the target stored under a name, if its class is loaded."""
-        step = loaded_step(name)
-        if step is not None:
-            return cls.step(step)
-        reactor = loaded_reactor(name)
-        return None if reactor is None else cls.of_reactor(reactor)
-
-    def node(self, key: str) -> Node:
-        """Return its node in the plan of a nested level."""
-        unit = self.unit
-        if unit is None:
-            return Node(key, NodeKind.COMPOSE, target=self.name)
-        return Node(
-            key,
-            rollback_retry=unit.rollback_retry,
-            compensates=unit.has("compensate"),
-            undoes=unit.has("undo"),
-            reconciles=unit.has("reconcile"),
-            target=self.name,
-        )
-
-    def definition(self, owner: str, key: str) -> NodeDefinition:
-        """Return its definition at a nested level."""
-        contract = (
-            self.unit.contract if self.unit is not None else self.reactor.definition().contract  # type: ignore[union-attr]
-        )
-        return NodeDefinition(
-            owner=owner,
-            name=key,
-            kind=NodeKind.STEP if self.unit is not None else NodeKind.COMPOSE,
-            unit=self.unit,
-            reactor=self.reactor,
-            wiring={},
-            condition=None,
-            retry=ONCE,
-            coordination=(),
-            redacted=frozenset(n for n, field in contract.fields.items() if field.redacted),
-            result_redacted=False,
-            runs_user_code=True,
-        )
 
 
 class NestedLevel(ReactorLevel):
@@ -260,7 +192,7 @@ class NestedWork:
                 self._asked_for.add(_key_of(record))
             else:
                 self._count += 1
-                key = f"{_MARK}{self._count}:{target.name}"
+                key = f"{MARK}{self._count}:{target.name}"
                 self._asked_for.add(key)
         if record is not None:
             return self._reopen(target, record, values)
@@ -385,7 +317,7 @@ def _key_of(record: StepRecord) -> str:
 
 
 def _is_nested(record: StepRecord) -> bool:
-    return _key_of(record).startswith(_MARK)
+    return _key_of(record).startswith(MARK)
 
 
 def _ordinal(record: StepRecord) -> int:
