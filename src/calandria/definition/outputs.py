@@ -23,7 +23,7 @@ def value_annotation(annotation: object) -> object:
     if not any(_is_result(member) for member in members):
         return annotation
     values = [_carried(member) for member in members if not _is_valueless(member)]
-    if not values or Any in values:
+    if not values:
         return Any
     return Union[tuple(values)]  # noqa: UP007 - a union of types known only here
 

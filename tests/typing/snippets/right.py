@@ -8,14 +8,24 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 from typing_extensions import assert_type
 
-from calandria.definition.nodes import compose, map_each
-from calandria.definition.reactors import Reactor
-from calandria.definition.redaction import Redacted
-from calandria.definition.references import element, index, inputs
-from calandria.definition.step_function import step
-from calandria.definition.steps import Step
-from calandria.plan.policies import Retry
-from calandria.results import Failure, Halt, Result, Skipped, Success
+from calandria import (
+    compose,
+    element,
+    index,
+    inputs,
+    map_each,
+    step,
+    Failure,
+    Halt,
+    Reactor,
+    Redacted,
+    Result,
+    Retry,
+    Skipped,
+    Step,
+    Success,
+)
+
 
 
 @dataclass

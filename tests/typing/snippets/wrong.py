@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from calandria.definition.reactors import Reactor
-from calandria.definition.redaction import Redacted
-from calandria.definition.references import inputs
-from calandria.definition.step_function import step
-from calandria.definition.steps import Step
-from calandria.plan.policies import Retry
+from calandria import (
+    Reactor,
+    Redacted,
+    Retry,
+    Step,
+    inputs,
+    step,
+)
+
 
 
 class Charge(Step):

@@ -222,9 +222,14 @@ def quote(value: str) -> str:
     raise ValueError(f"bad token {value}")
 
 
+def lose(value: str) -> str:
+    raise KeyError(value)
+
+
 class Pay(Step):
     card: Redacted[str]
     code: Redacted[Annotated[str, AfterValidator(quote)]] = "0"
+    lost: Redacted[Annotated[str, AfterValidator(lose)]] = "0"
     limits: dict[str, Redacted[int]] = {}
     kind: Redacted[Literal["a"]] = "a"
 
@@ -236,6 +241,7 @@ class Pay(Step):
     [
         {"card": ["hunter2"]},
         {"card": "ok", "code": "hunter2"},
+        {"card": "ok", "lost": "hunter2"},
         {"card": "ok", "limits": {"hunter2": "hunter2"}},
         {"card": "ok", "kind": "hunter2"},
     ],

@@ -135,6 +135,17 @@ def test_inputs_are_wired_explicitly_by_name_or_left_to_their_default() -> None:
     }
 
 
+def test_an_optional_input_takes_the_reactor_input_of_its_name() -> None:
+    class Foreign(Reactor):
+        amount: float
+        card: str
+        currency: str
+
+        charge = step(Charge)
+
+    assert wiring(Foreign, "charge")["currency"] == "<Reference inputs.currency>"
+
+
 def test_a_class_step_is_not_wired_to_a_step_by_name() -> None:
     class Priced(Reactor):
         card: str
@@ -507,6 +518,22 @@ def test_types_of_the_class_body_come_first() -> None:
 
     assert unit.contract.fields["mode"].annotation is Run.Mode
     assert unit.output is not None and unit.output.annotation is Run.Mode
+
+
+def test_a_class_inside_a_class_sees_the_function_around_both() -> None:
+    class Part(BaseModel):
+        number: int
+
+    class Outer:
+        class Build(Step):
+            part: Part
+
+            def run(self) -> Part:
+                return self.part
+
+    assert unit_of(Outer.Build).contract.validate({"part": {"number": "1"}}) == {
+        "part": Part(number=1)
+    }
 
 
 def test_local_proxies_are_not_touched() -> None:
