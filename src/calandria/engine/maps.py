@@ -319,6 +319,8 @@ def _reconciled(plan: MapPlan, state: MapState, event: Reconciled) -> list[Comma
         else:
             failed = event.outcome in (None, Outcome.FAILED)
             step.move(StepStatus.FAILED if failed else StepStatus.SKIPPED)
+        if plan.undo_all and step.status is StepStatus.COMPLETED:
+            return [_find_below(plan, state, state.index)]  # the bulk undo reverses it
         return _backward(plan, state)
     if event.outcome is None and state.phase is not Phase.FORWARD:
         # stopped meanwhile: it stays in doubt, and an undo by hand will ask again

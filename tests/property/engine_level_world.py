@@ -1,0 +1,44 @@
+"""One level of a run in the small world: a plan of steps and nested levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from calandria.engine.advance import advance
+from calandria.engine.commands import Command
+from calandria.engine.events import Began, Event, MapEvent
+from calandria.engine.node_state import NodeState
+from calandria.engine.state import new_level, restore_level
+from calandria.plan.model import Node, Plan
+from tests.property.engine_world import Budget, Choices, Script, World
+
+
+class LevelWorld(World):
+    """Drives a plan; nested levels are opaque bodies."""
+
+    def __init__(
+        self, plan: Plan, scripts: Mapping[str, Script], numbers: Sequence[int], budget: Budget
+    ) -> None:
+        super().__init__(scripts, Choices(numbers), budget)
+        self.plan = plan
+        self.state = new_level(plan)
+
+    def node(self, name: str) -> Node:
+        return self.plan.node(name)
+
+    def begin(self) -> MapEvent:
+        self.state = new_level(self.plan)
+        return Began()
+
+    def restore(self) -> None:
+        copies = {name: replace(step) for name, step in self.journal.items()}
+        self.state = restore_level(self.plan, copies, incomplete=self.remains)
+
+    def tell(self, event: MapEvent) -> list[Command]:
+        self.state, commands = advance(self.plan, self.state, cast("Event", event))
+        return commands
+
+    def in_memory(self) -> Mapping[str, NodeState]:
+        return self.state.nodes
