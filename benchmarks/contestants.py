@@ -4,6 +4,9 @@ Each does the same: a run of five steps that hand a number on, recorded in an SQ
 mode. The last line printed is a JSON object with the seconds of wall clock and of CPU per run.
 """
 
+# The peer is an extra: types are checked with and without it installed.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import argparse

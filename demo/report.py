@@ -46,9 +46,10 @@ def run_id_of(result: Result[object]) -> str:
 
 def ending_of(run: Run) -> str:
     """Say how a run ended, as the audit wants it: its status, and a failed one's rollback."""
-    if run.status is RunStatus.FAILED:
-        return f"failed, rollback {run.rollback.value}"
-    return run.status.value
+    status = run.status.value
+    if status == RunStatus.FAILED.value:
+        return f"{status}, rollback {run.rollback.value}"
+    return status
 
 
 def endings(run_ids: Mapping[int, str]) -> dict[int, str]:
