@@ -65,7 +65,8 @@ class Concluder:
     def resuming(self, header: RunHeader) -> None:
         """Note how the run stood when it was taken up."""
         self._before = header
-        self._undoing = header.trigger == UNDO
+        going_back = header.status is RunStatus.ROLLING_BACK
+        self._undoing = going_back and header.trigger == UNDO
         if header.end_status is not None:
             self._end_status = header.end_status
 

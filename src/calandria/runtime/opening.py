@@ -58,6 +58,8 @@ class Opener:
             self._execution.settler.rolled_back(level, name, slot, [failure], retryable=False)
             return
         below.undoing = True
+        # what could not be undone before is tried again: only what is left this time counts
+        below.rollback_failures = []
         self._execution.open(below, UndoAsked(self._environment.max_recoveries))
 
     def find(

@@ -239,7 +239,7 @@ class Runner:
             return self._runtime.result_of(taken.stored)
         limit = self._services.settings.max_recoveries
         event: MapEvent = TakenUp(limit)
-        if taken.stored.header.trigger == conclusion.UNDO:
+        if status is RunStatus.ROLLING_BACK and taken.stored.header.trigger == conclusion.UNDO:
             event = UndoAsked(limit)
         elif taken.stored.cancel_requested is not None:
             event = Stopped(Stopping.CANCELLED)
@@ -272,6 +272,10 @@ class Runner:
 
         Raises `UnknownRun`, or `RunStateError` on a run that has ended or is rolling back.
         """
+        stored = self._services.store.load_run(run_id)
+        if stored is not None and not stored.lease_live:
+            # without a live owner it is stopped here, which takes its reactor
+            self._runtime.reactor_of(stored)
         stored = self._services.store.request_cancel(run_id, reason)
         if stored is None or (reactor is not None and stored.run.reactor != stored_name(reactor)):
             raise self._unknown(reactor, run_id)
@@ -318,6 +322,9 @@ class Runner:
         except CalandriaError:
             self._release(taken.lease)
             raise
+        if isinstance(event, UndoAsked):
+            # what could not be undone before is tried again: only what is left this time counts
+            level.rollback_failures = []
         concluder = Concluder(environment, definition)
         concluder.resuming(stored.header)
         execution = Execution(
