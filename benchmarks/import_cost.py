@@ -20,6 +20,7 @@ HEADER = ("", "ms", "of dbos", "MiB", "of dbos")
 def main() -> None:
     """Measure and print."""
     given = measure.options(__doc__ or "")
+    measure.require_peer()
     found = compare(rounds=3 if given.quick else 15)
     if given.json:
         print(json.dumps({"environment": measure.environment(), "import_cost": found}))

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).parent.parent
+NOT_INSTALLED = "not installed"
 
 
 class Stopwatch:
@@ -75,6 +76,12 @@ def options(about: str) -> argparse.Namespace:
     return parser.parse_args()
 
 
+def require_peer() -> None:
+    """Exit with a message unless DBOS, which the figures are compared with, is installed."""
+    if _version_or_none("dbos") == NOT_INSTALLED:
+        raise SystemExit("DBOS is not installed: pip install -e '.[bench]', or run `make bench`.")
+
+
 def environment() -> dict[str, str]:
     """Return what the figures depend on: versions, processor, number of cores."""
     return {
@@ -108,4 +115,4 @@ def _version_or_none(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return "not installed"
+        return NOT_INSTALLED

@@ -27,6 +27,7 @@ BUDGETS = {
 def main() -> None:
     """Measure and print."""
     given = measure.options(__doc__ or "")
+    measure.require_peer()
     runs, rounds = (200, 1) if given.quick else (1500, 3)
     found = {setting: compare(setting, runs, rounds) for setting in BUDGETS}
     if given.json:
