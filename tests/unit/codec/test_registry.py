@@ -160,7 +160,7 @@ def test_a_literal_teaches_the_enumeration_of_its_members(registry: TypeRegistry
         "",
         [],
         {},
-        object(),
+        pytest.param(object(), id="an object"),
         Callable,
         T,
         Literal["Leaf"],
