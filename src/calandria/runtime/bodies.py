@@ -49,7 +49,7 @@ def run_body(
             await nested.adrop_leftovers()
             return value
 
-        return Body(arun, True, flight)
+        return Body(arun, True, flight, alone=level.alone)
 
     def run() -> object:
         value = unit.invoke("run", values, context)
@@ -57,7 +57,7 @@ def run_body(
             nested.drop_leftovers()
         return value
 
-    return Body(run, False, flight)
+    return Body(run, False, flight, alone=level.alone)
 
 
 def reconcile_body(
@@ -69,7 +69,10 @@ def reconcile_body(
     values = load_inputs(slot.inputs_text, environment.codec)
     flight = Flight(level, name, state, slot, "reconcile")
     return Body(
-        lambda: unit.invoke("reconcile", values, context), unit.is_async("reconcile"), flight
+        lambda: unit.invoke("reconcile", values, context),
+        unit.is_async("reconcile"),
+        flight,
+        alone=level.alone,
     )
 
 
@@ -89,7 +92,9 @@ def backward_body(
     extra: Any = slot.reason if slot.reason is not None else _CUT_OFF_REASON
     if action == "undo":
         extra = None if slot.result is None else slot.result.fresh()
-    nested = NestedWork(environment, level, name, state, slot) if state.nested else None
+    nested = None
+    if state.nested:
+        nested = NestedWork(environment, level, name, state, slot, backward=True)
     flight = Flight(level, name, state, slot, action)
     own = unit.has(action)
     if own and unit.is_async(action):
@@ -100,7 +105,7 @@ def backward_body(
                 await nested.aroll_back()
             return value
 
-        return Body(aback, True, flight)
+        return Body(aback, True, flight, backward=True, alone=level.alone)
 
     def back() -> object:
         value = unit.invoke(action, values, context, extra) if own else None
@@ -108,7 +113,7 @@ def backward_body(
             nested.roll_back()
         return value
 
-    return Body(back, False, flight)
+    return Body(back, False, flight, backward=True, alone=level.alone)
 
 
 def undo_all_body(environment: Environment, level: MapLevel) -> Body:
@@ -123,7 +128,8 @@ def undo_all_body(environment: Environment, level: MapLevel) -> Body:
             return None
         return undo_all(CompletedResults(environment, level.scope))
 
-    return Body(call, inspect.iscoroutinefunction(undo_all), flight)
+    is_async = inspect.iscoroutinefunction(undo_all)
+    return Body(call, is_async, flight, backward=True, alone=level.alone)
 
 
 _NOTHING: Any = object()

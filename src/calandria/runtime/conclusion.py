@@ -31,7 +31,8 @@ from calandria.runtime.endings import LevelOutcome
 from calandria.runtime.environment import Environment
 from calandria.runtime.journal import Journal
 from calandria.runtime.levels import Level
-from calandria.runtime.slots import decode_failure
+from calandria.runtime.slots import decode_failure, encode_failure
+from calandria.runtime.values import as_message, scrub
 from calandria.statuses import RollbackState, RunStatus
 
 FAILURE = "failure"
@@ -106,7 +107,7 @@ class Concluder:
         self._tell(journal, outcome, header, result)
 
     def _ending(self, outcome: LevelOutcome) -> tuple[RunHeader, Result[Any]]:
-        run_id, codec = self._environment.run.run_id, self._environment.codec
+        run_id, codec = self._environment.run.run_id, self._environment.records
         match outcome.ending:
             case Ending.COMPLETED:
                 assert outcome.value is not None
@@ -122,7 +123,7 @@ class Concluder:
             case Ending.UNDONE:
                 return self._undone(outcome)
             case Ending.CANCELLED:
-                reason = self._environment.session.cancel_reason or ""
+                reason = as_message(self._environment.session.cancel_reason) or ""
                 header = RunHeader(
                     RunStatus.CANCELLED,
                     outcome=codec.encode(reason),
@@ -130,7 +131,7 @@ class Concluder:
                 )
                 return header, stopped_result("Cancelled", reason, run_id)
             case Ending.ABORTED:
-                reason = interruption_name(outcome.interruption)
+                reason = scrub(interruption_name(outcome.interruption), self._environment.secrets)
                 header = self._aborted_header(reason, outcome.pending_compensation)
                 return header, stopped_result("Aborted", reason, run_id)
 
@@ -162,21 +163,21 @@ class Concluder:
                 outcome, self._failure(dataclasses.replace(outcome, failure=failure))
             )
             return dataclasses.replace(header, trigger=UNDO), result
-        codec, run_id = self._environment.codec, self._environment.run.run_id
+        left = list(outcome.rollback_failures)
+        result = stopped_result("Cancelled", UNDO_REASON, self._environment.run.run_id, left)
         header = RunHeader(
             RunStatus.CANCELLED,
             rollback=_rollback_state(outcome),
             trigger=UNDO,
-            outcome=codec.encode(UNDO_REASON),
+            outcome=self._encode_failure(result),
         )
-        left = list(outcome.rollback_failures)
-        return header, stopped_result("Cancelled", UNDO_REASON, run_id, left)
+        return header, result
 
     def _aborted_header(self, reason: str, pending: str | None) -> RunHeader:
         before = self._before
         return RunHeader(
             RunStatus.ABORTED,
-            outcome=self._environment.codec.encode(reason),
+            outcome=self._environment.records.encode(reason),
             pending_compensation=pending
             or (before.pending_compensation if before is not None else None),
         )
@@ -184,7 +185,8 @@ class Concluder:
     def aborted_changes(self, interruption: BaseException) -> Changes:
         """Return the commit that records an interruption between two other commits."""
         now = self._environment.clock.now()
-        header = self._aborted_header(interruption_name(interruption), None)
+        name = scrub(interruption_name(interruption), self._environment.secrets)
+        header = self._aborted_header(name, None)
         sequence = self._environment.session.next_sequence()
         return Changes(
             header=dataclasses.replace(header, finished_at=now),
@@ -194,9 +196,7 @@ class Concluder:
         )
 
     def _encode_failure(self, failure: Failure) -> str:
-        return self._environment.codec.encode(
-            dataclasses.replace(failure, exception=None, run_id=None)
-        )
+        return encode_failure(failure, self._environment.records)
 
     def _tell(
         self, journal: Journal, outcome: LevelOutcome, header: RunHeader, result: Result[Any]
@@ -296,7 +296,10 @@ def _decoded(
             return dataclasses.replace(decode_failure(outcome, codec), run_id=run_id)
         case RunStatus.CANCELLED | RunStatus.ABORTED:
             how = "Cancelled" if status is RunStatus.CANCELLED else "Aborted"
-            return stopped_result(how, _text(codec.decode(outcome)) or "", run_id)
+            recorded = codec.decode(outcome)
+            if isinstance(recorded, Failure):
+                return dataclasses.replace(recorded, run_id=run_id)
+            return stopped_result(how, _text(recorded) or "", run_id)
         case _:
             return None
 

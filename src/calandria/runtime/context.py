@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from calandria.errors import CalandriaError
 from calandria.results import Result
 from calandria.runtime.drivers import in_event_loop
+from calandria.runtime.effects import BACKWARD
+from calandria.runtime.values import fresh_inputs
 
 if TYPE_CHECKING:
     from calandria.definition.reactors import Reactor
@@ -64,8 +66,8 @@ class Context:
 
     @property
     def inputs(self) -> Mapping[str, Any]:
-        """The reactor's validated inputs."""
-        return self._level.reactor_inputs()
+        """The reactor's validated inputs: each reader has a copy of its own."""
+        return fresh_inputs(self._level.reactor_inputs(), self._environment.codec)
 
     def result(self, step: Any) -> Any:
         """Return the result of a completed step, given the step itself or its name.
@@ -95,8 +97,11 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the work should stop: a cancel, an interruption, or a lost lease."""
-        return self._environment.session.stopping
+        """Whether the work should stop: a cancel, an interruption, or a lost lease.
+
+        A cancel is no reason for `undo` and `compensate` to stop.
+        """
+        return self._environment.session.stops(backward=self._action in BACKWARD)
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import inspect
 import queue
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -42,19 +43,24 @@ def _settlement(
     return Settlement(body, outcome, session.next_order(), clock.now(), clock.monotonic() - began)
 
 
+def _outcome_of(
+    exception: BaseException, session: Session, body: Body
+) -> StepOutcome | Interrupted:
+    return of_exception(exception, stopping=session.stops(backward=body.backward))
+
+
 class SyncDriver:
     """Drives an execution to its end in the calling thread."""
 
     def __init__(
         self, session: Session, loop: BackgroundLoop, pool: ThreadPoolExecutor | None
     ) -> None:
-        """With a `pool`, bodies run there, several at a time; without, in this thread."""
+        """With a `pool`, bodies run there, several at a time; without, or alone, in this thread."""
         self._session = session
         self._loop = loop
         self._pool = pool
         self._started: deque[Body] = deque()
         self._settled: queue.SimpleQueue[Settlement | None] = queue.SimpleQueue()
-        self._in_flight = 0
 
     def drive(self, execution: Execution[T]) -> T:
         """Perform every effect and return what the execution returns."""
@@ -90,10 +96,9 @@ class SyncDriver:
         self._settled.put(None)
 
     def _start(self, body: Body) -> None:
-        if self._pool is None:
+        if self._pool is None or body.alone:
             self._started.append(body)
             return
-        self._in_flight += 1
         context = contextvars.copy_context()
         self._pool.submit(context.run, self._perform_in_pool, body)
 
@@ -114,31 +119,46 @@ class SyncDriver:
         try:
             value = body.call()
             if inspect.iscoroutine(value):
-                value = self._loop.run(value, self._session)
+                value = self._loop.run(value, self._session, backward=body.backward)
             outcome = of_value(value)
         except BaseException as exception:
-            outcome = of_exception(exception, stopping=self._session.stopping)
+            outcome = _outcome_of(exception, self._session, body)
         return _settlement(self._session, body, outcome, began)
 
 
 class AsyncDriver:
-    """Drives an execution to its end on the running event loop."""
+    """Drives an execution to its end on the running event loop.
 
-    def __init__(self, session: Session, pool: ThreadPoolExecutor) -> None:
+    A cancellation of the surrounding task interrupts the run. Around `nested` work it does not:
+    either the run is stopping, and what is nested sees that for itself, or a body cancelled its own
+    work, which fails with it. In any case the task learns of it once everything has settled.
+    """
+
+    def __init__(
+        self, session: Session, pool: ThreadPoolExecutor, *, nested: bool, backward: bool = False
+    ) -> None:
+        """`backward` tells that the body around nested work undoes or compensates."""
         self._session = session
         self._pool = pool
+        self._nested = nested
+        self._backward = backward
         self._loop = asyncio.get_running_loop()
         self._settled: asyncio.Queue[Settlement | None] = asyncio.Queue()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._interruption: BaseException | None = None
+        self._tasks: dict[asyncio.Task[Settlement], Body] = {}
+        self._cancelled: BaseException | None = None
+        self._told = False
+        """Whether the execution was told of the cancellation."""
 
     async def drive(self, execution: Execution[T]) -> T:
         """Perform every effect and return what the execution returns."""
         self._session.listen(self._stop)
         try:
-            return await self._drive(execution)
+            value = await self._drive(execution)
         finally:
             self._session.unlisten(self._stop)
+        if self._cancelled is not None and not self._told:
+            raise self._cancelled
+        return value
 
     async def _drive(self, execution: Execution[T]) -> T:
         answer: Any = None
@@ -159,18 +179,33 @@ class AsyncDriver:
             elif type(effect) is Next:
                 try:
                     answer = await self._next(effect.timeout)
-                except asyncio.CancelledError as interruption:
-                    error = Interruption(interruption)
+                except asyncio.CancelledError as cancelled:
+                    error = self._on_cancelled(cancelled)
+
+    def _on_cancelled(self, cancelled: asyncio.CancelledError) -> Interruption | None:
+        if not self._nested:
+            self._cancelled, self._told = cancelled, True
+            return Interruption(cancelled)
+        if self._cancelled is None:
+            self._cancelled = cancelled
+            if not self._session.stops(backward=self._backward):
+                self._cancel_tasks(tuple(self._tasks))
+        return None
 
     def _stop(self) -> None:
-        """Cancel the async bodies; called from any thread."""
+        """Cancel the async bodies that are to stop; called from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cancel_bodies)
 
     def _cancel_bodies(self) -> None:
-        for task in tuple(self._tasks):
-            task.cancel()
+        self._cancel_tasks(
+            [t for t, b in self._tasks.items() if self._session.stops(backward=b.backward)]
+        )
         self._settled.put_nowait(None)
+
+    def _cancel_tasks(self, tasks: Iterable[asyncio.Task[Settlement]]) -> None:
+        for task in tasks:
+            task.cancel()
 
     async def _io(self, effect: Io) -> Any:
         """Perform a storage call in a thread; a cancellation waits for it, then is delivered."""
@@ -179,14 +214,16 @@ class AsyncDriver:
             try:
                 return await asyncio.shield(future)
             except asyncio.CancelledError as cancelled:
-                if self._interruption is not None:
+                if self._nested:
+                    self._on_cancelled(cancelled)
+                elif self._cancelled is not None:
                     raise
-                self._interruption = cancelled
+                else:
+                    self._cancelled = cancelled
 
     async def _next(self, timeout: float | None) -> Settlement | None:
-        if self._interruption is not None:
-            interruption, self._interruption = self._interruption, None
-            raise interruption
+        if self._cancelled is not None and not self._told and not self._nested:
+            raise self._cancelled
         try:
             async with asyncio.timeout(timeout):
                 return await self._settled.get()
@@ -194,37 +231,45 @@ class AsyncDriver:
             return None
 
     def _start(self, body: Body) -> None:
+        began = self._session.services.clock.monotonic()
         if body.is_async:
-            task = self._loop.create_task(self._perform(body))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task = self._loop.create_task(self._perform(body, began))
+            self._tasks[task] = body
+            task.add_done_callback(functools.partial(self._task_done, began))
             return
         context = contextvars.copy_context()
-        future = self._pool.submit(context.run, self._perform_in_thread, body)
+        future = self._pool.submit(context.run, self._perform_in_thread, body, began)
         future.add_done_callback(self._deliver)
 
     def _deliver(self, future: Future[Settlement]) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._settled.put_nowait, future.result())
 
-    def _perform_in_thread(self, body: Body) -> Settlement:
-        began = self._session.services.clock.monotonic()
+    def _task_done(self, began: float, task: asyncio.Task[Settlement]) -> None:
+        body = self._tasks.pop(task)
+        if task.cancelled():
+            # before its first step, so that nothing in it could see to its own settlement
+            outcome = _outcome_of(asyncio.CancelledError(), self._session, body)
+            self._settled.put_nowait(_settlement(self._session, body, outcome, began))
+        else:
+            self._settled.put_nowait(task.result())
+
+    def _perform_in_thread(self, body: Body, began: float) -> Settlement:
         outcome: StepOutcome | Interrupted
         try:
             outcome = of_value(body.call())
         except BaseException as exception:
-            outcome = of_exception(exception, stopping=self._session.stopping)
+            outcome = _outcome_of(exception, self._session, body)
         return _settlement(self._session, body, outcome, began)
 
-    async def _perform(self, body: Body) -> None:
-        began = self._session.services.clock.monotonic()
+    async def _perform(self, body: Body, began: float) -> Settlement:
         outcome: StepOutcome | Interrupted
         try:
             value = body.call()
             outcome = of_value(await value if inspect.isawaitable(value) else value)
         except BaseException as exception:
-            outcome = of_exception(exception, stopping=self._session.stopping)
-        self._settled.put_nowait(_settlement(self._session, body, outcome, began))
+            outcome = _outcome_of(exception, self._session, body)
+        return _settlement(self._session, body, outcome, began)
 
 
 def in_event_loop() -> bool:

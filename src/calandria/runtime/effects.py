@@ -15,6 +15,10 @@ from calandria.results import Failure, Halt, Skipped, Success
 StepOutcome: TypeAlias = Success[Any] | Skipped[Any] | Halt | Failure
 
 
+BACKWARD = frozenset({"undo", "compensate", "undo_all"})
+"""The actions that a cancel of the run does not stop."""
+
+
 @dataclass(frozen=True, slots=True)
 class Interrupted:
     """The body was ended by an interruption; whether it landed is not known.
@@ -33,6 +37,10 @@ class Body:
     is_async: bool
     tag: Any = None
     """Whatever the execution needs to know the body by when it has settled."""
+    backward: bool = False
+    """Whether it undoes or compensates: a cancel of the run does not stop it then."""
+    alone: bool = False
+    """Whether nothing else of the run can be under way at the same time."""
 
 
 @dataclass(slots=True)

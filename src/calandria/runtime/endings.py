@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 from calandria.definition.references import StepRoot, resolve
 from calandria.engine.commands import Ending
-from calandria.plan.model import NodeKind
+from calandria.engine.node_state import NodeState
+from calandria.plan.model import Node, NodeKind
 from calandria.ports.codec import Codec
 from calandria.results import Failure, RollbackFailure
-from calandria.runtime.levels import Level, ReactorLevel
+from calandria.runtime.levels import Level, MapLevel, ReactorLevel
 from calandria.runtime.values import Value
 from calandria.statuses import StepRollback, StepStatus
 
@@ -30,19 +31,25 @@ class LevelOutcome:
 
 def pending_compensation(level: Level) -> str | None:
     """Return the path of a step that was cut off or failed and is not compensated, if any."""
-    if level.pending_compensation is not None or not isinstance(level, ReactorLevel):
+    if level.pending_compensation is not None:
         return level.pending_compensation
+    if isinstance(level, MapLevel):
+        element, in_hand = level.state.step, level.in_hand
+        if element is None or in_hand is None:
+            return None
+        return in_hand.path if _is_pending(level.element_node, element) else None
+    assert isinstance(level, ReactorLevel)
     for name, state in level.state.nodes.items():
-        node = level.plan.node(name)
-        unfinished = state.status in (
-            StepStatus.STARTED,
-            StepStatus.RETRYING,
-            StepStatus.FAILED,
-        )
-        outstanding = state.rollback is not StepRollback.COMPENSATED and state.attempts > 0
-        if node.kind is NodeKind.STEP and node.compensates and unfinished and outstanding:
+        if _is_pending(level.plan.node(name), state):
             return level.path(name)
     return None
+
+
+def _is_pending(node: Node, state: NodeState) -> bool:
+    unfinished = state.status in (StepStatus.STARTED, StepStatus.RETRYING, StepStatus.FAILED)
+    outstanding = state.rollback is not StepRollback.COMPENSATED and state.attempts > 0
+    has_work = node.compensates or state.nested
+    return node.kind is NodeKind.STEP and has_work and unfinished and outstanding
 
 
 def returned_value(level: ReactorLevel, codec: Codec) -> Value:

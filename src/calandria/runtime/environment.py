@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from calandria.ports.clock import Clock
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from calandria.engine.events import MapEvent
     from calandria.runtime.endings import LevelOutcome
     from calandria.runtime.levels import ReactorLevel
+    from calandria.runtime.targets import Target
 
 Execute: TypeAlias = "Callable[[Environment, ReactorLevel, MapEvent], Steps]"
 Steps: TypeAlias = "Generator[Effect, Any, LevelOutcome]"
@@ -37,6 +38,8 @@ class Environment:
     pool: ThreadPoolExecutor
     execute: Execute
     """Makes the execution of a level that is driven on its own: the run, or nested work."""
+    nested_targets: dict[str, Target] = field(default_factory=dict)
+    """What nested work of this execution runs, by path: a name may stand for several classes."""
     secrets: tuple[str, ...] = ()
     """Redacted texts that failure messages are scrubbed of."""
 
@@ -44,9 +47,12 @@ class Environment:
         """Drive an execution in this thread; `parallel` ones have their bodies in the pool."""
         return SyncDriver(self.session, self.loop, self.pool if parallel else None).drive(steps)
 
-    async def adrive(self, steps: Steps) -> LevelOutcome:
-        """Drive an execution on the running event loop."""
-        return await AsyncDriver(self.session, self.pool).drive(steps)
+    async def adrive(
+        self, steps: Steps, *, nested: bool = False, backward: bool = False
+    ) -> LevelOutcome:
+        """Drive an execution on the running event loop; see `AsyncDriver` about `nested`."""
+        driver = AsyncDriver(self.session, self.pool, nested=nested, backward=backward)
+        return await driver.drive(steps)
 
     @property
     def store(self) -> RunStore:
@@ -57,6 +63,11 @@ class Environment:
     def codec(self) -> Codec:
         """The codec of the journal."""
         return self.session.services.codec
+
+    @property
+    def records(self) -> Codec:
+        """The codec for failures, reasons and the trace: without a limit."""
+        return self.session.services.records
 
     @property
     def clock(self) -> Clock:

@@ -6,8 +6,10 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future, wait
 from typing import Any
 
+from calandria.errors import CalandriaError
 from calandria.runtime.session import Session
 
 
@@ -20,26 +22,39 @@ class BackgroundLoop:
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
 
-    def run(self, coroutine: Coroutine[Any, Any, Any], session: Session | None = None) -> Any:
+    def run(
+        self,
+        coroutine: Coroutine[Any, Any, Any],
+        session: Session | None = None,
+        *,
+        backward: bool = False,
+    ) -> Any:
         """Run a coroutine on the loop and return its value, or raise what it raised.
 
-        It is cancelled when `session` is asked to stop, and when this thread is interrupted.
+        It is cancelled when `session` asks it to stop (`backward`: only by what also ends a
+        rollback) and when this thread is interrupted; it is awaited to its end all the same. A
+        second interruption leaves at once. Raises `CalandriaError` in the loop's own thread, which
+        would wait for itself.
         """
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._started())
+        if self.owns_current_thread():
+            coroutine.close()
+            raise CalandriaError(
+                "An async body that runs on Calandria's own event loop called synchronously what "
+                "has an async body itself, and would wait for itself: use `await ...acall(...)` "
+                "or `await ...arun(...)`."
+            )
+        performance = _Performance(coroutine, self._started())
         if session is None:
-            return future.result()
+            return performance.result()
 
         def stop() -> None:
-            future.cancel()
+            if session.stops(backward=backward):
+                performance.cancel()
 
         session.listen(stop)
         try:
-            if session.stopping:
-                future.cancel()
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
+            stop()
+            return performance.result()
         finally:
             session.unlisten(stop)
 
@@ -55,7 +70,7 @@ class BackgroundLoop:
         if loop is None or thread is None or self._pid != os.getpid():
             return
         loop.call_soon_threadsafe(loop.stop)
-        if not self.owns_current_thread():
+        if thread is not threading.current_thread():
             thread.join()
 
     def _started(self) -> asyncio.AbstractEventLoop:
@@ -75,7 +90,59 @@ class BackgroundLoop:
         try:
             loop.run_forever()
         finally:
-            for task in asyncio.all_tasks(loop):
+            tasks = asyncio.all_tasks(loop)
+            for task in tasks:
                 task.cancel()
+            if tasks:
+                loop.run_until_complete(asyncio.wait(tasks, timeout=1.0))
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
+
+
+class _Performance:
+    """One coroutine on its way; its end is waited for even when it was cancelled."""
+
+    def __init__(
+        self, coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._coroutine = coroutine
+        self._loop = loop
+        self._task: asyncio.Task[None] | None = None
+        self._ended: Future[Any] = Future()
+        # the callback runs in a copy of this thread's context, and the task inherits it
+        loop.call_soon_threadsafe(self._start)
+
+    def result(self) -> Any:
+        """Wait for the end; an interruption of this thread cancels the coroutine first."""
+        try:
+            return self._ended.result()
+        except BaseException as error:
+            if self._ended.done():
+                raise
+            self.cancel()
+            wait([self._ended])
+            raise error
+
+    def cancel(self) -> None:
+        """Ask the coroutine to stop; called from any thread."""
+        self._loop.call_soon_threadsafe(self._cancel)
+
+    def _start(self) -> None:
+        self._task = self._loop.create_task(self._perform())
+        self._task.add_done_callback(self._done)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _perform(self) -> None:
+        # kept from the task, which would pass an interruption on to the loop and so end it
+        try:
+            self._ended.set_result(await self._coroutine)
+        except BaseException as error:
+            self._ended.set_exception(error)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        if not self._ended.done():
+            self._coroutine.close()
+            self._ended.set_exception(asyncio.CancelledError())

@@ -56,9 +56,10 @@ from calandria.runtime.journal import Journal
 from calandria.runtime.levels import Level, MapLevel, ReactorLevel
 from calandria.runtime.nested import NestedLevel
 from calandria.runtime.opening import Opener
+from calandria.runtime.outcomes import failure_of_function
 from calandria.runtime.preparation import Ready, prepare
 from calandria.runtime.settling import Settler
-from calandria.runtime.slots import Slot
+from calandria.runtime.slots import Slot, encode_failure
 from calandria.runtime.values import Value, load_inputs
 
 Steps = Generator[Effect, Any, None]
@@ -85,14 +86,13 @@ class Execution:
         self.queue: deque[tuple[Level, MapEvent]] = deque([(root, first)])
         self.levels: dict[Level, None] = {root: None}
         self.outcome: LevelOutcome | None = None
-        self.interruption: BaseException | None = None
         self._begin_rollback = begin_rollback
         self._conclude = conclude
         self._starting: list[Body] = []
         self._in_flight = 0
         self._timers: list[tuple[float, int, Level, MapEvent]] = []
         self._tie = itertools.count()
-        self._cancel_told = False
+        self._told: set[Stopping] = set()
         self._opener = Opener(self)
         self.settler = Settler(self)
         self._finisher = Finisher(self)
@@ -109,7 +109,7 @@ class Execution:
                 yield from self.journal.flush()
                 return self.outcome
             yield from self.journal.flush()
-            if self._notice_cancel():
+            if self.notice_stop():
                 self._call_off_starts()
                 continue
             yield from self._start_bodies()
@@ -136,18 +136,6 @@ class Execution:
     def start(self, body: Body) -> None:
         """Perform `body` once what was decided with it is committed."""
         self._starting.append(body)
-
-    def interrupt(self, cause: BaseException) -> None:
-        """Stop everything with its progress kept: the process was interrupted.
-
-        Raises `cause` at once if it was interrupted before.
-        """
-        if self.interruption is not None:
-            raise cause
-        self.interruption = cause
-        self.session.interrupt()
-        for level in tuple(self.levels):
-            self.queue.appendleft((level, Stopped(Stopping.ABORTED)))
 
     def _serve_queue(self) -> Steps:
         while self.queue:
@@ -253,8 +241,8 @@ class Execution:
             level.current = next(level.source)
         except StopIteration:
             yield from self._all_taken(level, int(name))
-        except Exception as error:
-            self.settler.source_failed(level, error)
+        except BaseException as error:
+            self.settler.source_failed(level, failure_of_function(error))
             self.post(level, SourceFailed())
         else:
             return True
@@ -265,8 +253,8 @@ class Execution:
         yield from self.journal.flush()
         try:
             level.value = self._finisher.map_value(level, length)
-        except Exception as error:
-            self.settler.source_failed(level, error)
+        except BaseException as error:
+            self.settler.source_failed(level, failure_of_function(error))
             self.post(level, SourceFailed())
         else:
             self.post(level, Exhausted())
@@ -310,7 +298,7 @@ class Execution:
         elif level.parent is not None and level.failure is not None and not level.undoing:
             # so that a level restored from the journal knows why it was going backward
             around, slot = level.parent, level.parent.slot(level.key)
-            slot.unsaved_error = self.environment.codec.encode(level.failure)
+            slot.unsaved_error = encode_failure(level.failure, self.environment.records)
             self.journal.mark(around, level.key, around.node_state(level.key), slot)
 
     def _go_back(self, level: Level, name: str, action: Any) -> Steps:
@@ -318,6 +306,7 @@ class Execution:
         self.journal.mark(level, name, state, slot)
         self.journal.event(f"{action}.started", slot.path)
         if level.kind_of(name) is not NodeKind.STEP:
+            self.journal.step_notice("undo_started", level, name, slot)
             yield from self._opener.open_backward(level, name, slot)
             return
         body = bodies.backward_body(self.environment, level, name, state, slot, action)
@@ -342,6 +331,8 @@ class Execution:
     def _undo_all(self, level: Level) -> None:
         assert isinstance(level, MapLevel)
         self.journal.event("undo_all.started", level.scope)
+        around = level.around
+        self.journal.step_notice("undo_started", around, level.key, around.slot(level.key))
         self.start(bodies.undo_all_body(self.environment, level))
 
     # bodies, timers and stops
@@ -361,10 +352,13 @@ class Execution:
         try:
             settlement: Settlement | None = yield Next(timeout)
         except Interruption as interruption:
-            self.interrupt(interruption.cause)
+            if self.session.interruption is not None:
+                raise interruption.cause from None
+            self.session.interrupt(interruption.cause)
+            self.notice_stop()
             return
         self.session.check()
-        self._notice_cancel()
+        self.notice_stop()
         now = self.environment.clock.monotonic()
         while self._timers and self._timers[0][0] <= now:
             _, _, level, event = heapq.heappop(self._timers)
@@ -374,28 +368,38 @@ class Execution:
             flight: Flight = settlement.body.tag
             self.settler.settle(flight, settlement)
 
-    def _notice_cancel(self) -> bool:
-        """Tell the levels of a cancel that was asked for; true if it is news."""
-        if self.session.cancel_reason is None or self._cancel_told:
+    def notice_stop(self) -> bool:
+        """Tell the levels of an interruption or a cancel; true if it is news."""
+        session = self.session
+        if session.interruption is not None:
+            why = Stopping.ABORTED
+        elif session.cancel_reason is not None:
+            why = Stopping.CANCELLED
+        else:
             return False
-        self._cancel_told = True
+        if why in self._told:
+            return False
+        self._told.add(why)
         for level in tuple(self.levels):
-            self.post(level, Stopped(Stopping.CANCELLED))
+            self.queue.appendleft((level, Stopped(why)))
         return True
 
     def _call_off_starts(self) -> None:
-        """Settle attempts that were recorded and will not begin, as never started."""
+        """Settle what was recorded as started and will not begin, as never started."""
+        aborting = self.session.interruption is not None
         kept: list[Body] = []
         for body in self._starting:
             flight: Flight = body.tag
-            if flight.action != "run":
+            if flight.action == "run":
+                failure = Failure(
+                    f"{flight.level.reactor_name}.{flight.slot.path}: the run was stopped before "
+                    "this attempt began.",
+                    retryable=False,
+                    exception_class="Cancelled",
+                )
+                self.settler.fail(flight.level, flight.name, flight.slot, failure, started=False)
+            elif aborting:
+                self.settler.cut_off(flight)
+            else:
                 kept.append(body)
-                continue
-            failure = Failure(
-                f"{flight.level.reactor_name}.{flight.slot.path}: the run was cancelled before "
-                "this attempt began.",
-                retryable=False,
-                exception_class="Cancelled",
-            )
-            self.settler.fail(flight.level, flight.name, flight.slot, failure, started=False)
         self._starting = kept

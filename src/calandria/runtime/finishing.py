@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,8 @@ from calandria.runtime.effects import Effect
 from calandria.runtime.endings import LevelOutcome, pending_compensation, returned_value
 from calandria.runtime.levels import Level, MapLevel, ReactorLevel
 from calandria.runtime.map_result import MapResult
-from calandria.runtime.outcomes import failure_of
-from calandria.runtime.values import Value
+from calandria.runtime.outcomes import failure_of_function
+from calandria.runtime.values import Value, scrub_failure
 
 if TYPE_CHECKING:
     from calandria.runtime.execution import Execution
@@ -37,7 +38,7 @@ class Finisher:
                 yield from self._execution.journal.flush()
             try:
                 value = returned_value(level, self._environment.codec)
-            except Exception as error:
+            except BaseException as error:
                 level.failure = self._return_failure(level, error)
                 self._execution.post(level, ReturnFailed())
                 return
@@ -61,16 +62,14 @@ class Finisher:
         collect = level.options.collect
         return Value.record(results if collect is None else collect(results), environment.codec)
 
-    def _return_failure(self, level: ReactorLevel, error: Exception) -> Failure:
-        failure = failure_of(error, retryable=False)
+    def _return_failure(self, level: ReactorLevel, error: BaseException) -> Failure:
+        failure = failure_of_function(error)
         if isinstance(error, EncodingError):
             message = f"{level.reactor_name}: what it returns cannot be recorded. {error}"
-            failure = Failure(message, retryable=False, exception=error)
-        return Failure(
-            failure.error,
+            failure = dataclasses.replace(failure, error=message)
+        return dataclasses.replace(
+            scrub_failure(failure, self._environment.secrets),
             retryable=False,
-            exception=error,
-            exception_class=type(error).__qualname__,
             reactor=level.reactor_name,
             step=level.scope or None,
         )
@@ -85,7 +84,7 @@ class Finisher:
             halt_reason=level.halt_reason,
             rollback_failures=level.rollback_failures,
             pending_compensation=pending_compensation(level) if stopped else None,
-            interruption=self._execution.interruption,
+            interruption=self._environment.session.interruption,
         )
 
     def _end_nested(self, level: Level, command: Finish, value: Value | None) -> None:
@@ -116,7 +115,7 @@ class Finisher:
                 slot.rollback_failures = level.rollback_failures
                 around.rollback_failures.extend(level.rollback_failures)
                 if level.rollback_failures:
-                    slot.unsaved_rollback_error = self._environment.codec.encode(
+                    slot.unsaved_rollback_error = self._environment.records.encode(
                         level.rollback_failures
                     )
                 failure = level.failure or Failure(f"{slot.path} failed", retryable=False)

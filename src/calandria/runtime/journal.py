@@ -50,7 +50,7 @@ class Journal:
                 environment.clock.now(),
                 kind,
                 path,
-                event_data(environment.codec, data),
+                event_data(environment.records, data),
             )
         )
 

@@ -44,6 +44,11 @@ class Level:
         """Whether it was opened to be undone."""
 
     @property
+    def alone(self) -> bool:
+        """Whether no two steps of the run can be under way while one of this level is."""
+        return self.parent is None or self.parent.alone
+
+    @property
     def reactor_name(self) -> str:
         """The name of the reactor around it."""
         raise NotImplementedError
@@ -119,6 +124,11 @@ class ReactorLevel(Level):
         self.redacted_inputs = redacted_inputs
         self.redaction = definition.redaction(redacted_inputs)
         self.slots: dict[str, Slot] = {}
+
+    @property
+    def alone(self) -> bool:
+        """Whether no two steps of the run can be under way while one of this level is."""
+        return self.plan.concurrency == 1 and super().alone
 
     @property
     def reactor_name(self) -> str:

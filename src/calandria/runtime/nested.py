@@ -9,6 +9,7 @@ for is undone at once; what the step has at its end is undone with it, newest fi
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -93,9 +94,18 @@ class NestedWork:
     """The nested work of one attempt at a step."""
 
     def __init__(
-        self, environment: Environment, level: Level, name: str, state: NodeState, slot: Slot
+        self,
+        environment: Environment,
+        level: Level,
+        name: str,
+        state: NodeState,
+        slot: Slot,
+        *,
+        backward: bool = False,
     ) -> None:
+        """`backward`: the body around it compensates or undoes the step."""
         self._environment = environment
+        self._backward = backward
         self._level = level
         self._name = name
         self._state = state
@@ -196,6 +206,7 @@ class NestedWork:
                 self._asked_for.add(key)
         if record is not None:
             return self._reopen(target, record, values)
+        self._environment.nested_targets[f"{self._slot.path}/{key}"] = target
         level = NestedLevel(self._level, self._slot.path, {key: target}, arguments=values)
         self._announce(level)
         return level, Began()
@@ -247,7 +258,7 @@ class NestedWork:
             if not _is_nested(record) or key in kept or _settled_back(record):
                 continue
             name = key.partition(":")[2]
-            target = Target.loaded(name)
+            target = self._environment.nested_targets.get(record.path) or Target.loaded(name)
             if target is None:
                 raise NestedRollbackIncomplete(
                     self._slot.path,
@@ -275,7 +286,8 @@ class NestedWork:
 
     async def _adrive(self, level: NestedLevel, event: MapEvent) -> LevelOutcome:
         environment = self._environment
-        return await environment.adrive(environment.execute(environment, level, event))
+        steps = environment.execute(environment, level, event)
+        return await environment.adrive(steps, nested=True, backward=self._backward)
 
     def _result(self, outcome: LevelOutcome) -> Result[Any]:
         match outcome.ending:
@@ -286,7 +298,9 @@ class NestedWork:
                 return Halt(outcome.halt_reason)
             case Ending.FAILED | Ending.UNDONE:
                 assert outcome.failure is not None
-                return outcome.failure
+                return dataclasses.replace(
+                    outcome.failure, rollback_failures=list(outcome.rollback_failures)
+                )
             case Ending.CANCELLED | Ending.ABORTED:
                 raise WorkStopped(outcome.interruption)
 

@@ -46,6 +46,25 @@ def of_exception(exception: BaseException, *, stopping: bool) -> StepOutcome | I
     return failure_of(exception)
 
 
+def failure_of_function(exception: BaseException) -> Failure:
+    """Return the failure of a function of the definition: `.when`, `.map`, `over`, `.collect`.
+
+    Raises `exception` itself if it is an interruption.
+    """
+    signal = _find_signal(exception)
+    if signal is not None:
+        if isinstance(signal.outcome, Failure):
+            return signal.outcome
+        called = "skip" if isinstance(signal.outcome, Skipped) else "halt"
+        return Failure(
+            f"{called}() ends a step from within its body; this function is called outside of it.",
+            retryable=False,
+        )
+    if isinstance(of_exception(exception, stopping=False), Interrupted):
+        raise exception
+    return failure_of(exception, retryable=False)
+
+
 def failure_of(exception: BaseException, *, retryable: bool = True) -> Failure:
     """Return the failure that an exception amounts to."""
     return Failure(
@@ -56,7 +75,7 @@ def failure_of(exception: BaseException, *, retryable: bool = True) -> Failure:
 
 def reason_of(failure: Failure) -> BaseException | str:
     """Return what `compensate` receives: the exception, or the message of a declared failure."""
-    return failure.exception if failure.exception is not None else failure.error
+    return failure.exception if failure.exception is not None else str(failure.error)
 
 
 def _find_signal(exception: BaseException) -> Signal | None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from enum import Enum
 
 from calandria.definition.node_definition import NodeDefinition
 from calandria.definition.references import Reference, resolve
 from calandria.errors import EncodingError, UnresolvedReference, ValidationError
 from calandria.plan.model import NodeKind
-from calandria.results import Failure, describe_exception
+from calandria.results import Failure
 from calandria.runtime.environment import Environment
 from calandria.runtime.levels import Level, ReactorLevel
 from calandria.runtime.map_result import MapResult
-from calandria.runtime.outcomes import failure_of
+from calandria.runtime.outcomes import failure_of, failure_of_function
 from calandria.runtime.slots import Slot
 from calandria.runtime.values import record_inputs
 
@@ -60,14 +61,11 @@ def prepare(environment: Environment, level: Level, name: str, slot: Slot) -> Re
         return _unrecordable(level, name, error)
     except UnresolvedReference as error:
         return failure_of(error, retryable=False)
-    except Exception as error:
-        return Failure(
-            f"{level.reactor_name}.{name}: its condition or inputs raised "
-            f"{type(error).__name__}: {describe_exception(error)}",
-            retryable=False,
-            exception=error,
-            exception_class=type(error).__qualname__,
-        )
+    except BaseException as error:
+        failure = failure_of_function(error)
+        what = f"{failure.exception_class}: {failure.error}" if failure.exception else failure.error
+        message = f"{level.reactor_name}.{name}: its condition or inputs raised {what}"
+        return dataclasses.replace(failure, error=message, retryable=False)
     return Ready.READY
 
 

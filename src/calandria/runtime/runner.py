@@ -161,6 +161,7 @@ class Runner:
             conclude=concluder.conclude,
         )
         execution.journal.event("run.started")
+        execution.journal.notice("lease_taken", environment.run)
         execution.journal.notice("run_started", environment.run)
         parallel = plan_is_parallel(definition.plan)
         return Job(environment, execution, parallel, concluder, reactor, inputs_digest)
@@ -241,7 +242,7 @@ class Runner:
         event: MapEvent = TakenUp(limit)
         if status is RunStatus.ROLLING_BACK and taken.stored.header.trigger == conclusion.UNDO:
             event = UndoAsked(limit)
-        elif taken.stored.cancel_requested is not None:
+        elif taken.stored.cancel_requested is not None and status is not RunStatus.ROLLING_BACK:
             event = Stopped(Stopping.CANCELLED)
         return self._drive(self._resume(reactor, taken, event))
 
@@ -276,8 +277,10 @@ class Runner:
         if stored is not None and not stored.lease_live:
             # without a live owner it is stopped here, which takes its reactor
             self._runtime.reactor_of(stored)
+        if reactor is not None:
+            self._load(reactor, run_id)
         stored = self._services.store.request_cancel(run_id, reason)
-        if stored is None or (reactor is not None and stored.run.reactor != stored_name(reactor)):
+        if stored is None:
             raise self._unknown(reactor, run_id)
         if stored.header.status in FINISHED or stored.header.status is RunStatus.ROLLING_BACK:
             raise RunStateError(
@@ -335,8 +338,8 @@ class Runner:
             conclude=concluder.conclude,
         )
         execution.journal.event("run.taken_up", epoch=taken.lease.epoch)
-        execution.journal.notice("run_started", environment.run)
         execution.journal.notice("lease_taken", environment.run)
+        execution.journal.notice("run_started", environment.run)
         parallel = plan_is_parallel(definition.plan)
         return Job(environment, execution, parallel, concluder, reactor)
 
@@ -421,15 +424,19 @@ class Runner:
         self._runtime.keeper.add(session)
         try:
             yield
-        except Exception:
-            session.interrupt()
+        except Exception as error:
+            session.interrupt(error)
             if session.lost:
                 job.environment.observers.notify("lease_lost", job.environment.run)
+            elif not isinstance(error, StorageError) and session.exists:
+                with contextlib.suppress(StorageError):
+                    self._release(session.lease)
             raise
         except BaseException as interruption:
-            first = job.execution.interruption is None
-            session.interrupt()
-            if first and session.exists and not session.lost:
+            first = session.interruption is None
+            session.interrupt(interruption)
+            open_still = session.exists and not session.lost and job.execution.outcome is None
+            if first and open_still:
                 self._abort(job, interruption)
             raise
         finally:

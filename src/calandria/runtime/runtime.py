@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -82,7 +83,8 @@ class Runtime(AbstractContextManager["Runtime"]):
             self.storage_url, store = type(storage).__name__, storage
         inner = JsonCodec(default_registry, self.settings.max_value_bytes)
         codec = BoundCodec(inner, store)
-        self.services = Services(store, codec, clock or SystemClock(), self.settings)
+        records = JsonCodec(default_registry, sys.maxsize)
+        self.services = Services(store, codec, records, clock or SystemClock(), self.settings)
         self.middleware = tuple(middleware)
         self.loop = BackgroundLoop()
         self.keeper = LeaseKeeper(store, self.settings.lease_seconds)

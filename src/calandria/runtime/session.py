@@ -25,6 +25,8 @@ class Services:
 
     store: RunStore
     codec: Codec
+    records: Codec
+    """For what the library itself records, which no limit on values may keep out."""
     clock: Clock
     settings: Settings
 
@@ -51,7 +53,8 @@ class Session:
         self.root_id = root_id
         self.cancel_reason: str | None = None
         self.lost = False
-        self.interrupted = False
+        self.interruption: BaseException | None = None
+        """What interrupted the process while it executed the run, if anything did."""
         self._sequence = itertools.count(last_sequence + 1)
         self._order = itertools.count(last_order + 1)
         self._lock = threading.Lock()
@@ -72,10 +75,14 @@ class Session:
         """Whether the run is recorded: false until its first commit."""
         return self._create is None
 
-    @property
-    def stopping(self) -> bool:
-        """Whether bodies should stop: a cancel, a lost lease, or an interruption."""
-        return self.interrupted or self.lost or self.cancel_reason is not None
+    def stops(self, *, backward: bool) -> bool:
+        """Tell whether bodies should stop: a lost lease, an interruption, or a cancel.
+
+        A cancel does not stop what goes `backward`: compensates and undos.
+        """
+        if self.interruption is not None or self.lost:
+            return True
+        return not backward and self.cancel_reason is not None
 
     def next_sequence(self) -> int:
         """Return the number of the run's next event."""
@@ -156,10 +163,10 @@ class Session:
             )
             self._tell()
 
-    def interrupt(self) -> None:
-        """Note that the process executing the run was interrupted, and tell the running steps."""
-        if not self.interrupted:
-            self.interrupted = True
+    def interrupt(self, cause: BaseException) -> None:
+        """Note that `cause` interrupted the execution of the run, and tell the running steps."""
+        if self.interruption is None:
+            self.interruption = cause
             self._tell()
 
     def listen(self, listener: Callable[[], None]) -> None:

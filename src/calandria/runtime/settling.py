@@ -22,8 +22,8 @@ from calandria.runtime.effects import Interrupted, Settlement, StepOutcome
 from calandria.runtime.levels import Level, MapLevel
 from calandria.runtime.nested import NestedRollbackIncomplete
 from calandria.runtime.outcomes import failure_of, reason_of
-from calandria.runtime.slots import Slot
-from calandria.runtime.values import Value, scrub, secrets_in, shown
+from calandria.runtime.slots import Slot, encode_failure
+from calandria.runtime.values import Value, as_message, scrub_failure, secrets_in, shown
 from calandria.statuses import StepRollback, StepStatus
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ class Settler:
         """Post the event that a settled body amounts to."""
         outcome = settlement.outcome
         if isinstance(outcome, Interrupted):
-            self._cut_off(flight, outcome)
+            if outcome.exception is not None:
+                self._interrupted(flight, outcome.exception)
+            self.cut_off(flight)
             return
         flight.slot.finished_at = settlement.at
         self._journal.ends_something = True
@@ -57,13 +59,15 @@ class Settler:
             case _:
                 self._settle_back(flight, outcome, settlement.seconds)
 
-    def _cut_off(self, flight: Flight, outcome: Interrupted) -> None:
-        if outcome.exception is not None:
-            self._execution.interrupt(outcome.exception)
-            if flight.action == "run":
-                failure = failure_of(outcome.exception)
-                self._keep_failure(flight.level, flight.name, flight.slot, failure)
-                self._journal.mark(flight.level, flight.name, flight.state, flight.slot)
+    def _interrupted(self, flight: Flight, cause: BaseException) -> None:
+        self._environment.session.interrupt(cause)
+        if flight.action == "run":
+            self._keep_failure(flight.level, flight.name, flight.slot, failure_of(cause))
+            self._journal.mark(flight.level, flight.name, flight.state, flight.slot)
+
+    def cut_off(self, flight: Flight) -> None:
+        """Post that an action was cut off, or never begun, because the run stops."""
+        self._execution.notice_stop()
         if flight.action in ("run", "reconcile"):
             self._execution.post(flight.level, Settled(flight.name, Outcome.CUT_OFF))
         else:
@@ -98,7 +102,7 @@ class Settler:
             return Outcome.FAILED, outcome
         kind, value = Outcome.HALTED, None
         if isinstance(outcome, Halt):
-            flight.level.halt_reason = outcome.reason
+            flight.level.halt_reason = as_message(outcome.reason)
         else:
             kind = Outcome.SKIPPED if isinstance(outcome, Skipped) else Outcome.SUCCEEDED
             value = outcome.value
@@ -174,35 +178,25 @@ class Settler:
         redacted = level.redacted(name)
         secrets = (*self._environment.secrets, *secrets_in(values, redacted))
         complete = dataclasses.replace(
-            failure,
-            error=scrub(failure.error, secrets),
+            scrub_failure(failure, secrets),
             reactor=failure.reactor or level.reactor_name,
             step=failure.step or slot.path,
             inputs=failure.inputs or shown(values, redacted),
             attempts=failure.attempts or level.node_state(name).attempts,
-            traceback=tuple(scrub(line, secrets) for line in failure.traceback),
         )
         slot.failure = complete
         slot.reason = reason_of(failure)
-        slot.unsaved_error = self._encode_failure(complete)
+        slot.unsaved_error = encode_failure(complete, self._environment.records)
         return complete
 
-    def _encode_failure(self, failure: Failure) -> str:
-        plain = dataclasses.replace(failure, exception=None, run_id=None)
-        try:
-            return self._codec.encode(plain)
-        except EncodingError:
-            # a payload or inputs that cannot be recorded must not hide the failure
-            return self._codec.encode(dataclasses.replace(plain, inputs={}, payload=None))
-
-    def source_failed(self, level: MapLevel, error: Exception) -> None:
+    def source_failed(self, level: MapLevel, failure: Failure) -> None:
         """Note at a map that its source, or its `.collect`, raised."""
-        failure = dataclasses.replace(
-            failure_of(error, retryable=False),
+        level.failure = dataclasses.replace(
+            scrub_failure(failure, self._environment.secrets),
+            retryable=False,
             reactor=level.reactor_name,
             step=level.scope,
         )
-        level.failure = failure
 
     def _settle_back(self, flight: Flight, outcome: StepOutcome, seconds: float) -> None:
         failures: list[RollbackFailure] = []
@@ -218,7 +212,7 @@ class Settler:
         if isinstance(outcome.exception, NestedRollbackIncomplete):
             return outcome.exception.rollback_failures
         raised = outcome.exception is not None
-        message = scrub(outcome.error, self._environment.secrets)
+        message = scrub_failure(outcome, self._secrets(flight)).error
         if raised and outcome.exception_class:
             message = f"{outcome.exception_class}: {message}"
         return [
@@ -229,6 +223,11 @@ class Settler:
                 message=message,
             )
         ]
+
+    def _secrets(self, flight: Flight) -> tuple[str, ...]:
+        redacted = flight.level.redacted(flight.name)
+        values = flight.slot.values if flight.slot.values is not None else {}
+        return (*self._environment.secrets, *secrets_in(values, redacted))
 
     def rolled_back(
         self,
@@ -255,7 +254,7 @@ class Settler:
         slot.rollback_failures = failures
         slot.seconds = seconds
         if failures:
-            slot.unsaved_rollback_error = self._codec.encode(failures)
+            slot.unsaved_rollback_error = self._environment.records.encode(failures)
         self._execution.post(
             level,
             RolledBack(
@@ -268,6 +267,7 @@ class Settler:
 
     def _settle_undo_all(self, flight: Flight, outcome: StepOutcome, seconds: float) -> None:
         level = flight.level
+        assert isinstance(level, MapLevel)
         failures: list[RollbackFailure] = []
         if isinstance(outcome, Failure):
             found = self._rollback_failures(flight, outcome)[0]
@@ -276,7 +276,17 @@ class Settler:
         kind = "undo_all.failed" if failures else "undo_all.completed"
         data = {"error": failures[0].message} if failures else {}
         self._journal.event(kind, level.scope, **data)
+        self._tell_undone_all(level, failures, seconds)
         self._execution.post(level, AllUndone(ok=not failures))
+
+    def _tell_undone_all(
+        self, level: MapLevel, failures: list[RollbackFailure], seconds: float
+    ) -> None:
+        around, slot = level.around, level.around.slot(level.key)
+        for failure in failures:
+            self._journal.step_notice("undo_failed", around, level.key, slot, failure)
+        if not failures:
+            self._journal.step_notice("undo_completed", around, level.key, slot, seconds=seconds)
 
     def note(
         self,

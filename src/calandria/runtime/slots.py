@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from calandria.engine.node_state import NodeState
+from calandria.errors import EncodingError
 from calandria.ports.codec import Codec
 from calandria.ports.run_store import StepProgress, StepRecord
 from calandria.results import Failure, RecordedFailure, RollbackFailure
@@ -94,6 +96,19 @@ def node_state_of(record: StepRecord) -> NodeState:
         rollback_attempts=progress.rollback_attempts,
         nested=progress.nested,
     )
+
+
+def encode_failure(failure: Failure, codec: Codec) -> str:
+    """Return a failure as it is recorded, without what only lives in this process.
+
+    A payload, inputs or details that cannot be recorded do not hide the failure: they are left out.
+    """
+    plain = dataclasses.replace(failure, exception=None, run_id=None)
+    try:
+        return codec.encode(plain)
+    except EncodingError:
+        bare = dataclasses.replace(plain, inputs={}, payload=None, validation_errors={})
+        return codec.encode(bare)
 
 
 def decode_failure(text: str, codec: Codec) -> Failure:

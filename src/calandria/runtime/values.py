@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator, Mapping
+from enum import Enum
 from typing import Any
 
 from calandria.codec import is_immutable
 from calandria.ports.codec import Codec
+from calandria.results import Failure
 
 _ABSENT: Any = object()
 
@@ -62,6 +66,13 @@ def _as_inputs(value: object) -> dict[str, Any]:
     return value
 
 
+def fresh_inputs(values: dict[str, Any], codec: Codec) -> dict[str, Any]:
+    """Return inputs for a step to keep: nobody else holds the dict, or what is in it."""
+    if all(is_immutable(value) for value in values.values()):
+        return dict(values)
+    return load_inputs(codec.encode(values), codec)
+
+
 REDACTED_TEXT = "[REDACTED]"
 
 
@@ -78,14 +89,27 @@ SHORTEST_SECRET = 4
 
 def secrets_in(values: dict[str, Any], redacted: frozenset[str]) -> tuple[str, ...]:
     """Return the redacted texts among `values` that messages are to be scrubbed of."""
-    return tuple(
-        str(value)
-        for name, value in values.items()
-        if name in redacted
-        and isinstance(value, (str, int, float))
-        and not isinstance(value, bool)
-        and len(str(value)) >= SHORTEST_SECRET
-    )
+    if not redacted:
+        return ()
+    texts = {text for name, value in values.items() if name in redacted for text in _texts(value)}
+    # the longest first: one may be a part of another
+    return tuple(sorted((t for t in texts if len(t) >= SHORTEST_SECRET), key=len, reverse=True))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, (str, int, float)) and not isinstance(value, (bool, Enum)):
+        yield str(value)
+    elif isinstance(value, bytes):
+        yield value.decode("utf-8", "replace")
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for item in value:
+            yield from _texts(item)
+    else:
+        for item in getattr(value, "__dict__", {}).values():
+            yield from _texts(item)
 
 
 def scrub(text: str, secrets: tuple[str, ...]) -> str:
@@ -93,3 +117,30 @@ def scrub(text: str, secrets: tuple[str, ...]) -> str:
     for secret in secrets:
         text = text.replace(secret, REDACTED_TEXT)
     return text
+
+
+LONGEST_MESSAGE = 20_000
+"""Characters: what is longer than that is no message but data in the wrong place."""
+
+
+def as_message(value: object) -> str | None:
+    """Return what was given for a message as text, of a bearable length; `None` stays."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else str(value)
+    if len(text) > LONGEST_MESSAGE:
+        return f"{text[:LONGEST_MESSAGE]}... ({len(text):,} characters)"
+    return text
+
+
+def scrub_failure(failure: Failure, secrets: tuple[str, ...]) -> Failure:
+    """Return `failure` without the secrets, wherever it has text, and with bearable messages."""
+    return dataclasses.replace(
+        failure,
+        error=scrub(as_message(failure.error) or "", secrets),
+        traceback=tuple(scrub(as_message(line) or "", secrets) for line in failure.traceback),
+        validation_errors={
+            field: [scrub(str(message), secrets) for message in messages]
+            for field, messages in failure.validation_errors.items()
+        },
+    )
