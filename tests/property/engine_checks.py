@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from calandria.engine.commands import Ending
 from calandria.engine.events import Outcome, Reconciled, RolledBack, Settled
 from calandria.plan.model import Node, NodeKind
 from calandria.statuses import StepRollback, StepStatus
 from tests.property.engine_model import FAILED_ROLLBACKS, GOES_ON, Standing
-from tests.property.engine_world import BACKWARD, Action, Did, Fact, Heard, Recorded, Resumed
+from tests.property.engine_world import BACKWARD, Action, Did, Ended, Fact, Heard, Recorded, Resumed
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ def check_a_rollback_action_is_tried_as_often_as_allowed(story: Story) -> None:
     hopeless: set[str] = set()
     for fact, _ in story.moments():
         match fact:
+            case Did(Action.COMPENSATE | Action.UNDO, name, attempt):
+                assert attempt <= story.node(name).rollback_retry.max_attempts, fact
             case Heard(RolledBack(name, False, retryable)):
                 failed[name] += 1
                 if not retryable:
@@ -101,6 +104,19 @@ def check_a_rollback_action_is_tried_as_often_as_allowed(story: Story) -> None:
                 assert enough or node.kind is not NodeKind.STEP, fact
                 failed[name] = 0
                 hopeless.discard(name)
+
+
+def check_an_undo_by_hand_tries_again_what_failed(story: Story) -> None:
+    tried: set[str] = set()
+    for fact, standing in story.moments():
+        match fact:
+            case Resumed():
+                tried.clear()
+            case Recorded(name):
+                tried.add(name)
+            case Ended(Ending.UNDONE):
+                for name, step in standing.recorded.items():
+                    assert step.rollback not in FAILED_ROLLBACKS or name in tried, (name, step)
 
 
 def check_no_action_outlives_its_recoveries(story: Story) -> None:

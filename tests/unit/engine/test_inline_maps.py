@@ -11,6 +11,7 @@ from calandria.engine.commands import (
     Ending,
     FindOutstanding,
     Finish,
+    Reconcile,
     RetryLater,
     RunStep,
     Undo,
@@ -149,6 +150,14 @@ def test_an_element_found_to_have_landed_is_left_to_the_bulk_undo() -> None:
     found = here.tell(Reconciled("0", Outcome.SUCCEEDED, 1))
 
     assert found == [FindOutstanding(0, cut_off_only=True, failed_too=True)]
+
+
+def test_a_reconcile_that_ends_after_a_stop_starts_nothing() -> None:
+    here = Map(asking("element"))
+    assert here.crash() == [Reconcile("0")]
+    here.tell(Stopped(Stopping.CANCELLED))
+
+    assert here.tell(Reconciled("0", None)) == [Finish(Ending.CANCELLED)]
 
 
 def test_a_source_that_fails_rolls_the_map_back() -> None:
