@@ -11,7 +11,7 @@ class Forkable(Protocol):
     """What must be told of a fork."""
 
     def before_fork(self) -> bool:
-        """Get ready; false means that it could not, and the child has to start anew."""
+        """Get ready; false means that it could not, and the child must not use it."""
         ...
 
     def after_fork(self) -> None:
@@ -19,7 +19,7 @@ class Forkable(Protocol):
         ...
 
     def abandon(self) -> list[object]:
-        """Start anew in a child; return what was inherited and must never be closed there."""
+        """Refuse all use in a child; return what was inherited and must never be closed there."""
         ...
 
 

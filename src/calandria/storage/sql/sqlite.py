@@ -22,7 +22,7 @@ SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
 CACHE_KIBIBYTES = 8192
 BUSY_TIMEOUT_MILLISECONDS = 1000
 FORK_PATIENCE = 10.0
-"""How many seconds a fork waits for transactions in flight before it leaves them behind."""
+"""Seconds a fork waits for transactions in flight; after that the child may not use the store."""
 
 _HAS_TABLE = Statement("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name")
 _ERRORS = (sqlite3.Error, OSError, UnicodeEncodeError, OverflowError)
@@ -112,7 +112,7 @@ class SqliteDatabase:
         self._path = None if path is None else os.path.abspath(path)
         self._synchronous = synchronous.upper()
         self._clock = clock or HostLeaseClock()
-        self._closed = False
+        self._refusal: str | None = None
         self._forget()
         forking.register(self)
 
@@ -158,7 +158,7 @@ class SqliteDatabase:
                 with self._writing:
                     yield SqliteSession(self._writer or self._open_writer(), self._clock)
             else:
-                self._refuse_closed()
+                self._refuse_use()
                 with self._readers.borrow() as connection:
                     connection.execute("BEGIN")
                     try:
@@ -170,7 +170,7 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Close every connection; idempotent."""
-        self._closed = True
+        self._refusal = self._refusal or "this store is closed. Open another one"
         self._readers.close()
         with self._writing:
             self._close_writer()
@@ -197,19 +197,27 @@ class SqliteDatabase:
         self._writing.release()
 
     def abandon(self) -> list[object]:
-        """In a child, start anew; return what was inherited, which must never be closed here."""
+        """In a child, refuse all use; return what was inherited, which must never be closed here.
+
+        SQLite in the child believes that the parent's transaction is its own and would wait for
+        its end forever.
+        """
+        self._refusal = (
+            "this process was forked in the midst of a transaction. Fork when the store is idle, "
+            "or start a fresh process (multiprocessing's spawn)"
+        )
         inherited: list[object] = [self._writer, self._readers]
         if isinstance(self._turnstile, Turnstile):
             self._turnstile.close()
         self._forget()
         return inherited
 
-    def _refuse_closed(self) -> None:
-        if self._closed:
-            raise StorageError(f"{self._name}: this store is closed. Open another one.")
+    def _refuse_use(self) -> None:
+        if self._refusal is not None:
+            raise StorageError(f"{self._name}: {self._refusal}.")
 
     def _open_writer(self) -> sqlite3.Connection:
-        self._refuse_closed()
+        self._refuse_use()
         if self._path is None:
             self._writer = self._open()
             return self._writer

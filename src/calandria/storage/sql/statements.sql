@@ -219,7 +219,8 @@ ORDER BY sequence LIMIT :limit
 -- Top-level runs that may be deleted, oldest end first: none of its tree needs anyone or lives.
 SELECT r.run_id FROM calandria_runs AS r
 WHERE r.parent_id IS NULL AND r.finished_at IS NOT NULL
-    AND r.status IN ('completed', 'failed', 'halted', 'cancelled')
+    AND r.status <> 'pending' AND r.status <> 'running' AND r.status <> 'paused'
+    AND r.status <> 'rolling_back' AND r.status <> 'aborted'
     AND r.rollback <> 'incomplete' AND r.pending_compensation IS NULL
     AND r.finished_at < :finished_before
     AND NOT (

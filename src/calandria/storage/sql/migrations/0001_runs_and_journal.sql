@@ -59,7 +59,8 @@ CREATE INDEX calandria_runs_needing_attention ON calandria_runs (created_at, run
     WHERE rollback = 'incomplete' OR status = 'aborted' OR pending_compensation IS NOT NULL;
 CREATE INDEX calandria_runs_prunable ON calandria_runs (finished_at, run_id)
     WHERE parent_id IS NULL AND finished_at IS NOT NULL
-      AND status IN ('completed', 'failed', 'halted', 'cancelled')
+      AND status <> 'pending' AND status <> 'running' AND status <> 'paused'
+      AND status <> 'rolling_back' AND status <> 'aborted'
       AND rollback <> 'incomplete' AND pending_compensation IS NULL;
 
 CREATE TABLE calandria_run_values (
