@@ -83,9 +83,9 @@ def advance(plan: Plan, state: LevelState, event: Event) -> tuple[LevelState, li
         case TakenUp(max_recoveries):
             state.max_recoveries = max_recoveries
             commands = _take_up(plan, state)
-        case UndoAsked(max_recoveries):
-            state.max_recoveries = max_recoveries
-            commands = _undo_by_hand(plan, state)
+        case UndoAsked(max_recoveries, by_hand):
+            state.max_recoveries, state.incomplete = max_recoveries, False
+            commands = begin_rollback(plan, state, Ending.UNDONE, failed_too=by_hand)
         case Reconciled():
             commands = _reconciled(plan, state, event)
     commands += _drained(plan, state)
@@ -219,11 +219,6 @@ def _recover(state: LevelState, name: str, plan: Plan) -> Command:
     if step.recoveries > state.max_recoveries:
         return GiveUp(name)
     return Reconcile(name) if node.reconciles else RunStep(name, step.attempts, recovery=True)
-
-
-def _undo_by_hand(plan: Plan, state: LevelState) -> list[Command]:
-    state.incomplete = False
-    return begin_rollback(plan, state, Ending.UNDONE, failed_too=True)
 
 
 def _reconciled(plan: Plan, state: LevelState, event: Reconciled) -> list[Command]:

@@ -82,9 +82,13 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class UndoAsked:
-    """A restored level is to undo whatever of it is still outstanding."""
+    """A restored level is to undo whatever of it is still outstanding.
+
+    `by_hand` says that a person asked, so that what was tried before and failed is tried again.
+    """
 
     max_recoveries: int
+    by_hand: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,9 +137,9 @@ def advance_map(plan: MapPlan, state: MapState, event: MapEvent) -> tuple[MapSta
         case TakenUp(max_recoveries):
             state.max_recoveries = max_recoveries
             commands = _take_up(plan, state)
-        case UndoAsked(max_recoveries):
+        case UndoAsked(max_recoveries, by_hand):
             state.max_recoveries = max_recoveries
-            state.incomplete, state.failed_too = False, True
+            state.incomplete, state.failed_too = False, by_hand
             commands = _roll_back(plan, state, Ending.UNDONE)
     return state, commands
 

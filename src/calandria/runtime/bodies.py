@@ -45,14 +45,20 @@ def run_body(
     if unit.is_async("run"):
 
         async def arun() -> object:
-            value = await unit.invoke("run", values, context)  # type: ignore[misc]
+            try:
+                value = await unit.invoke("run", values, context)  # type: ignore[misc]
+            finally:
+                nested.close()
             await nested.adrop_leftovers()
             return value
 
         return Body(arun, True, flight, alone=level.alone)
 
     def run() -> object:
-        value = unit.invoke("run", values, context)
+        try:
+            value = unit.invoke("run", values, context)
+        finally:
+            nested.close()
         if nested.used:
             nested.drop_leftovers()
         return value

@@ -71,6 +71,16 @@ class Concluder:
         if header.end_status is not None:
             self._end_status = header.end_status
 
+    @property
+    def failure_before(self) -> Failure | None:
+        """Why the run was going backward when it was taken up, or `None`."""
+        before = self._before
+        if before is None or before.outcome is None or before.trigger != FAILURE:
+            return None
+        if before.status is not RunStatus.ROLLING_BACK:
+            return None
+        return decode_failure(before.outcome, self._environment.codec)
+
     def undoing(self, header: RunHeader) -> None:
         """Note that the run, which stood as `header` says, is being undone by hand."""
         if not self._undoing:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from calandria.engine.events import UndoAsked
 from calandria.ports.clock import Clock
 from calandria.ports.codec import Codec
 from calandria.ports.middleware import RunInfo
@@ -42,6 +43,8 @@ class Environment:
     """What nested work of this execution runs, by path: a name may stand for several classes."""
     secrets: tuple[str, ...] = ()
     """Redacted texts that failure messages are scrubbed of."""
+    by_hand: bool = False
+    """Whether a person asked for what is done: undos that failed before are tried again."""
 
     def drive(self, steps: Steps, *, parallel: bool) -> LevelOutcome:
         """Drive an execution in this thread; `parallel` ones have their bodies in the pool."""
@@ -78,6 +81,11 @@ class Environment:
     def max_recoveries(self) -> int:
         """How often crashes may cut one action off."""
         return self.session.services.settings.max_recoveries
+
+
+def undo_asked(environment: Environment) -> UndoAsked:
+    """Return the event that has a level below undo what of it is outstanding."""
+    return UndoAsked(environment.max_recoveries, environment.by_hand)
 
 
 def event_data(codec: Codec, data: Mapping[str, Any]) -> str | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from calandria.definition.node_definition import ReactorDefinition, Redaction
 from calandria.definition.references import Reference, StepRoot
 from calandria.engine.commands import Ending
-from calandria.engine.events import Began, MapEvent, TakenUp, UndoAsked
+from calandria.engine.events import Began, MapEvent, TakenUp
 from calandria.engine.node_state import NodeState
 from calandria.engine.state import new_level, restore_level
 from calandria.errors import CalandriaError, EncodingError, ValidationError
@@ -25,6 +25,7 @@ from calandria.plan.model import Plan
 from calandria.ports.run_store import StepRecord
 from calandria.results import Failure, Halt, Result, RollbackFailure, Skipped, Success
 from calandria.runtime.endings import LevelOutcome
+from calandria.runtime.environment import undo_asked
 from calandria.runtime.levels import Level, ReactorLevel
 from calandria.runtime.outcomes import WorkStopped
 from calandria.runtime.restoring import records_in
@@ -114,7 +115,13 @@ class NestedWork:
         self._earlier: list[StepRecord] | None = None
         self._count = 0
         self._asked_for: set[str] = set()
+        self._closed = False
         self.used = False
+
+    def close(self) -> None:
+        """Take no more work: the body has ended, though threads it started may go on."""
+        with self._lock:
+            self._closed = True
 
     def call(self, step: type[Step], inputs: dict[str, Any]) -> Result[Any]:
         """Run a step as nested work, from a synchronous body."""
@@ -139,27 +146,27 @@ class NestedWork:
         """
         level = self._outstanding(frozenset())
         if level is not None:
-            self._check(self._drive(level, UndoAsked(self._environment.max_recoveries)))
+            self._check(self._drive(level, undo_asked(self._environment)))
 
     async def aroll_back(self) -> None:
         """Like `roll_back`, from an async body."""
         level = await self._in_thread(self._outstanding, frozenset())
         if level is not None:
-            self._check(await self._adrive(level, UndoAsked(self._environment.max_recoveries)))
+            self._check(await self._adrive(level, undo_asked(self._environment)))
 
     def drop_leftovers(self) -> None:
         """Undo what earlier attempts left that this one, which succeeded, did not ask for."""
         if self._has_earlier():
             level = self._outstanding(frozenset(self._asked_for))
             if level is not None:
-                self._check(self._drive(level, UndoAsked(self._environment.max_recoveries)))
+                self._check(self._drive(level, undo_asked(self._environment)))
 
     async def adrop_leftovers(self) -> None:
         """Like `drop_leftovers`, from an async body."""
         if self._has_earlier():
             level = await self._in_thread(self._outstanding, frozenset(self._asked_for))
             if level is not None:
-                self._check(await self._adrive(level, UndoAsked(self._environment.max_recoveries)))
+                self._check(await self._adrive(level, undo_asked(self._environment)))
 
     def _has_earlier(self) -> bool:
         return self._state.nested and (self._state.attempts > 1 or self._state.recoveries > 0)
@@ -197,6 +204,7 @@ class NestedWork:
                 validation_errors=getattr(error, "errors", {}),
             )
         with self._lock:
+            self._refuse_closed()
             record = self._match(target, text)
             if record is not None:
                 self._asked_for.add(_key_of(record))
@@ -210,6 +218,13 @@ class NestedWork:
         level = NestedLevel(self._level, self._slot.path, {key: target}, arguments=values)
         self._announce(level)
         return level, Began()
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise CalandriaError(
+                f"{self._level.reactor_name}.{self._slot.path}: the step has ended, so no more "
+                "work can be done inside it. Have the step wait for the threads and tasks it starts."
+            )
 
     def _match(self, target: Target, text: str) -> StepRecord | None:
         if self._earlier is None:

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from calandria.engine.commands import FindOutstanding
-from calandria.engine.events import Began, TakenUp, UndoAsked
+from calandria.engine.events import Began, TakenUp
 from calandria.engine.maps import MapState
 from calandria.engine.node_state import NodeState
 from calandria.engine.state import new_level
@@ -14,6 +14,7 @@ from calandria.errors import CalandriaError
 from calandria.plan.model import NodeKind
 from calandria.results import RollbackFailure, describe_exception
 from calandria.runtime.effects import Effect, Io
+from calandria.runtime.environment import undo_asked
 from calandria.runtime.levels import Level, MapLevel, ReactorLevel
 from calandria.runtime.restoring import find_outstanding, restore_map_level, restore_reactor
 from calandria.runtime.slots import Slot
@@ -58,9 +59,10 @@ class Opener:
             self._execution.settler.rolled_back(level, name, slot, [failure], retryable=False)
             return
         below.undoing = True
-        # what could not be undone before is tried again: only what is left this time counts
-        below.rollback_failures = []
-        self._execution.open(below, UndoAsked(self._environment.max_recoveries))
+        if self._environment.by_hand:
+            # what could not be undone before is tried again: only what is left this time counts
+            below.rollback_failures = []
+        self._execution.open(below, undo_asked(self._environment))
 
     def find(
         self, level: MapLevel, command: FindOutstanding
@@ -114,4 +116,6 @@ class Opener:
                 redacted_inputs=level.redacted(name),
             )
         )
+        # the first failure, which is none of its steps' if what it returns could not be had
+        below.failure = slot.failure or below.failure
         return below

@@ -98,20 +98,22 @@ def restore_map_level(environment: Environment, around: ReactorLevel, key: str) 
     """Return a map's level as the journal left it."""
     node = around.node(key)
     level = MapLevel(around, key, MapState(), node, around.definition_of(key))
+    own = around.slots.get(key)
+    failure = None if own is None else own.failure
     last = environment.store.read_steps(
         environment.run.run_id, level.scope, descending=True, limit=1
     )
     if last:
         record = last[0]
         state = node_state_of(record)
-        level.state = restore_map(level.map_plan, record.position, state)
+        level.state = restore_map(
+            level.map_plan, record.position, state, going_back=failure is not None
+        )
         level.in_hand = Slot.of_record(record, environment.codec)
         level.skip = record.position + 1
         if state.status is StepStatus.FAILED and not level.map_plan.keep_going:
             level.failure = level.in_hand.failure
-    own = around.slots.get(key)
-    if own is not None and own.failure is not None and level.failure is None:
-        level.failure = own.failure
+    level.failure = failure or level.failure
     return level
 
 
@@ -144,7 +146,10 @@ def find_outstanding(
                 continue
             slot = Slot.of_record(record, environment.codec)
             if state.rollback in GIVEN_UP and not failed_too:
-                level.rollback_failures.extend(slot.rollback_failures)
+                known = set(level.rollback_failures)
+                level.rollback_failures.extend(
+                    failure for failure in slot.rollback_failures if failure not in known
+                )
                 level.state.incomplete = True
                 continue
             level.in_hand = slot
