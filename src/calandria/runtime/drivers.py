@@ -8,6 +8,7 @@ in threads of the pool, so that no run costs a thread while it waits.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import functools
 import inspect
@@ -60,7 +61,10 @@ class SyncDriver:
         self._loop = loop
         self._pool = pool
         self._started: deque[Body] = deque()
-        self._settled: queue.SimpleQueue[Settlement | None] = queue.SimpleQueue()
+        self._ended: deque[Settlement] = deque()
+        """What has settled and was not yet taken: an interruption may come at any instruction."""
+        self._performing: Body | None = None
+        self._awake: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def drive(self, execution: Execution[T]) -> T:
         """Perform every effect and return what the execution returns."""
@@ -90,10 +94,11 @@ class SyncDriver:
                 try:
                     answer = self._next(effect.timeout)
                 except KeyboardInterrupt as interruption:
+                    self._cut_off()
                     error = Interruption(interruption)
 
     def _wake(self) -> None:
-        self._settled.put(None)
+        self._awake.put(None)
 
     def _start(self, body: Body) -> None:
         if self._pool is None or body.alone:
@@ -103,15 +108,27 @@ class SyncDriver:
         self._pool.submit(context.run, self._perform_in_pool, body)
 
     def _perform_in_pool(self, body: Body) -> None:
-        self._settled.put(self._perform(body))
+        self._ended.append(self._perform(body))
+        self._wake()
 
     def _next(self, timeout: float | None) -> Settlement | None:
         if self._started:
-            return self._perform(self._started.popleft())
-        try:
-            return self._settled.get(timeout=timeout)
-        except queue.Empty:
-            return None
+            self._performing = self._started.popleft()
+            self._ended.append(self._perform(self._performing))
+            self._performing = None
+        elif not self._ended:
+            with contextlib.suppress(queue.Empty):
+                self._awake.get(timeout=timeout)
+        return self._ended.popleft() if self._ended else None
+
+    def _cut_off(self) -> None:
+        """Settle the body that was being performed, if an interruption came just beside it."""
+        body, self._performing = self._performing, None
+        if body is not None and not any(ended.body is body for ended in self._ended):
+            clock = self._session.services.clock
+            self._ended.append(
+                _settlement(self._session, body, Interrupted(None), clock.monotonic())
+            )
 
     def _perform(self, body: Body) -> Settlement:
         began = self._session.services.clock.monotonic()

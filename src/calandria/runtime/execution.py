@@ -61,6 +61,7 @@ from calandria.runtime.preparation import Ready, prepare
 from calandria.runtime.settling import Settler
 from calandria.runtime.slots import Slot, encode_failure
 from calandria.runtime.values import Value, load_inputs
+from calandria.statuses import StepRollback
 
 Steps = Generator[Effect, Any, None]
 Conclude = Callable[[Journal, LevelOutcome], None]
@@ -264,7 +265,9 @@ class Execution:
         if delay is None:
             delay = 0.0 if slot.due_at is None else max(slot.due_at - now, 0.0)
             # a wall clock that was set back must not make a step wait longer than it ever would
-            delay = min(delay, float(level.node(name).retry.max_delay) * 2)  # type: ignore[arg-type]
+            delay = min(
+                delay, level.node(name).retry.delay_after(level.node_state(name).attempts, 1.0)
+            )
         else:
             slot.due_at = now + delay
             assert slot.failure is not None
@@ -330,9 +333,19 @@ class Execution:
 
     def _undo_all(self, level: Level) -> None:
         assert isinstance(level, MapLevel)
+        around, name = level.around, level.key
+        slot, state = around.slot(name), around.node_state(name)
+        # the start of the map's own undo counts as one
+        calls = state.rollback_attempts - (state.rollback is StepRollback.UNDOING)
+        if calls > self.environment.max_recoveries:
+            message = f"the process executing it died {calls} times in this undo_all"
+            failure = RollbackFailure(level.scope, "undo_all", "crashed", message=message)
+            self.settler.undone_in_bulk(level, [failure])
+            return
+        state.rollback_attempts += 1
+        self.journal.mark(around, name, state, slot)
         self.journal.event("undo_all.started", level.scope)
-        around = level.around
-        self.journal.step_notice("undo_started", around, level.key, around.slot(level.key))
+        self.journal.step_notice("undo_started", around, name, slot)
         self.start(bodies.undo_all_body(self.environment, level))
 
     # bodies, timers and stops

@@ -8,7 +8,7 @@ import threading
 import weakref
 
 from calandria.errors import StorageError
-from calandria.ports.run_store import RunStore
+from calandria.ports.run_store import Renewal, RunStore
 from calandria.runtime.session import Session
 
 logger = logging.getLogger("calandria.lease")
@@ -74,8 +74,12 @@ class LeaseKeeper:
                 if self._closed or self._changed.wait_for(lambda: self._closed, self._tick):
                     return
             # a session younger than one tick has a fresh lease: short runs cost no renewal
-            current = set(self._sessions.values())
-            self._renew([session for session in current if session in known])
+            current = set(tuple(self._sessions.values()))
+            try:
+                self._renew([session for session in current if session in known])
+            except Exception:
+                # this thread must outlive whatever happens: without it every lease would lapse
+                logger.exception("event=lease.renewal_failed")
             known = current
 
     def _renew(self, sessions: list[Session]) -> None:
@@ -84,18 +88,19 @@ class LeaseKeeper:
             return
         try:
             renewal = self._store.renew_leases([s.lease for s in held], ttl=self._ttl)
+            for session in held:
+                if self._sessions.get(session.run_id) is session:
+                    self._tell(session, renewal)
         except StorageError as error:
             logger.warning("event=lease.renewal_failed runs=%d error=%r", len(held), str(error))
-            return
-        for session in held:
-            if self._sessions.get(session.run_id) is not session:
-                continue
-            if session.run_id in renewal.lost:
-                session.lose()
-            elif session.run_id in renewal.cancel_requested:
-                stored = self._store.load_run(session.run_id)
-                if stored is not None and stored.cancel_requested is not None:
-                    session.cancel(stored.cancel_requested)
+
+    def _tell(self, session: Session, renewal: Renewal) -> None:
+        if session.run_id in renewal.lost:
+            session.lose()
+        elif session.run_id in renewal.cancel_requested:
+            stored = self._store.load_run(session.run_id)
+            if stored is not None and stored.cancel_requested is not None:
+                session.cancel(stored.cancel_requested)
 
     def forget_all(self) -> None:
         """In a forked child: drop every lease that was copied; they belong to the parent."""

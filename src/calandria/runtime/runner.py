@@ -297,12 +297,10 @@ class Runner:
         reactor = self._runtime.reactor_of(stored)
         with contextlib.suppress(RunBusy):
             taken = self._take(reactor, run_id)
-            if taken.stored.header.status in FINISHED:
+            if taken.stored.header.status is not RunStatus.RUNNING:
                 self._release(taken.lease)
                 return
-            job = self._resume(reactor, taken, Stopped(Stopping.CANCELLED))
-            job.environment.session.cancel_reason = taken.stored.cancel_requested
-            self._drive(job)
+            self._drive(self._resume(reactor, taken, Stopped(Stopping.CANCELLED)))
 
     def _resume(self, reactor: type[Reactor], taken: TakenLease, event: MapEvent) -> Job:
         """Return the job that goes on with a run under a lease just taken."""
@@ -325,11 +323,16 @@ class Runner:
         except CalandriaError:
             self._release(taken.lease)
             raise
+        level.state.max_recoveries = environment.max_recoveries
         if isinstance(event, UndoAsked):
+            environment.by_hand = True
             # what could not be undone before is tried again: only what is left this time counts
             level.rollback_failures = []
+        elif isinstance(event, Stopped):
+            session.cancel_reason = stored.cancel_requested
         concluder = Concluder(environment, definition)
         concluder.resuming(stored.header)
+        level.failure = concluder.failure_before or level.failure
         execution = Execution(
             environment,
             level,
@@ -421,8 +424,8 @@ class Runner:
         An interruption that reached no step (it came between two) still leaves the run `aborted`.
         """
         session = job.environment.session
-        self._runtime.keeper.add(session)
         try:
+            self._runtime.keeper.add(session)
             yield
         except Exception as error:
             session.interrupt(error)
@@ -435,18 +438,24 @@ class Runner:
         except BaseException as interruption:
             first = session.interruption is None
             session.interrupt(interruption)
-            open_still = session.exists and not session.lost and job.execution.outcome is None
-            if first and open_still:
+            if first and not session.lost:
                 self._abort(job, interruption)
             raise
         finally:
             self._runtime.keeper.remove(session)
 
     def _abort(self, job: Job, interruption: BaseException) -> None:
-        """Record that a run was interrupted between two commits of its own."""
+        """Record that a run was interrupted between two commits of its own, or within one."""
         session = job.environment.session
-        changes = job.concluder.aborted_changes(interruption)
         try:
-            self._services.store.commit(session.lease, changes)
+            # only the storage knows what became of a commit that was interrupted
+            stored = self._services.store.load_run(session.run_id)
+            if stored is None or stored.lease_owner is None or stored.epoch != session.lease.epoch:
+                return
+            if stored.header.status in FINISHED:
+                changes = Changes(release=True, now=self._services.clock.now())
+            else:
+                changes = job.concluder.aborted_changes(interruption)
+            session.give_up(changes)
         except StorageError as error:
             logger.error("event=run.abort_failed run=%s error=%r", session.run_id, str(error))

@@ -55,9 +55,12 @@ class Session:
         self.lost = False
         self.interruption: BaseException | None = None
         """What interrupted the process while it executed the run, if anything did."""
+        self._over = False
+        self._storage_error: StorageError | None = None
         self._sequence = itertools.count(last_sequence + 1)
         self._order = itertools.count(last_order + 1)
         self._lock = threading.Lock()
+        self._losing = threading.Lock()
         self._listeners: set[Callable[[], None]] = set()
         self._create: Callable[[Changes], Lease] | None = None
 
@@ -102,15 +105,29 @@ class Session:
         Raises `StaleLease` when another process owns the run, `StorageError` when the storage
         stays out of reach; in both cases nothing was written.
         """
-        if self._create is not None:
-            self.lease = self._create(changes)
-            self._create = None
-            return
+        self.check()  # also before the lock, which a fork may have copied while it was held
         with self._lock:
             self.check()
-            reason = self._commit_patiently(changes)
+            reason = self._write(changes)
+            self._over = changes.release
         if reason is not None:
             self.cancel(reason)
+
+    def give_up(self, changes: Changes) -> None:
+        """Write the last `changes`, without patience; nothing is recorded after them.
+
+        Raises `StorageError`, `StaleLease` included, when they could not be written.
+        """
+        with self._lock:
+            self._over = True
+            self.services.store.commit(self.lease, changes)
+
+    def _write(self, changes: Changes) -> str | None:
+        if self._create is None:
+            return self._commit_patiently(changes)
+        self.lease = self._create(changes)
+        self._create = None
+        return None
 
     def _commit_patiently(self, changes: Changes) -> str | None:
         clock = self.services.clock
@@ -130,14 +147,26 @@ class Session:
                         "event=storage.retrying run=%s error=%r", self.run_id, str(error)
                     )
                 if now >= deadline:
+                    self._storage_error = error
                     raise
                 time.sleep(min(pause, max(deadline - now, 0)))
                 pause = min(pause * 2, 1.0)
 
     def check(self) -> None:
-        """Raise `StaleLease` if the lease was lost."""
+        """Raise `StaleLease` if the lease was lost or let go, `StorageError` if a commit failed.
+
+        What one commit could not record, a body around nested work must not turn into a failure
+        of its own: nothing is rolled back that cannot be recorded.
+        """
         if self.lost:
             raise self._stale()
+        if self._storage_error is not None:
+            raise self._storage_error
+        if self._over:
+            raise StaleLease(
+                f"Run {self.run_id}: its execution here has ended. What still works for it, in a "
+                "thread that outlived its step, records nothing; have the step wait for it."
+            )
 
     def _stale(self) -> StaleLease:
         return StaleLease(
@@ -153,8 +182,9 @@ class Session:
 
     def lose(self) -> None:
         """Note that the lease was lost, say so once, and tell the running steps."""
-        if not self.lost:
-            self.lost = True
+        with self._losing:
+            news, self.lost = not self.lost, True
+        if news:
             logger.error(
                 "event=lease.lost run=%s epoch=%d detail=%r",
                 self.run_id,

@@ -240,17 +240,7 @@ class Settler:
         seconds: float | None = None,
     ) -> None:
         """Post the end of a compensate or undo; without `failures` it went well."""
-        if isinstance(level, MapLevel):
-            failures = [
-                dataclasses.replace(
-                    failure,
-                    map_step=failure.map_step or level.scope,
-                    element_index=int(name)
-                    if failure.element_index is None
-                    else failure.element_index,
-                )
-                for failure in failures
-            ]
+        failures = located(level, name, failures)
         slot.rollback_failures = failures
         slot.seconds = seconds
         if failures:
@@ -272,7 +262,17 @@ class Settler:
         if isinstance(outcome, Failure):
             found = self._rollback_failures(flight, outcome)[0]
             failures = [dataclasses.replace(found, kind="undo_all", map_step=level.scope)]
-            level.rollback_failures.extend(failures)
+        self.undone_in_bulk(level, failures, seconds=seconds)
+
+    def undone_in_bulk(
+        self,
+        level: MapLevel,
+        failures: list[RollbackFailure],
+        *,
+        seconds: float | None = None,
+    ) -> None:
+        """Post the end of a map's bulk undo; without `failures` it went well."""
+        level.rollback_failures.extend(failures)
         kind = "undo_all.failed" if failures else "undo_all.completed"
         data = {"error": failures[0].message} if failures else {}
         self._journal.event(kind, level.scope, **data)
@@ -280,7 +280,7 @@ class Settler:
         self._execution.post(level, AllUndone(ok=not failures))
 
     def _tell_undone_all(
-        self, level: MapLevel, failures: list[RollbackFailure], seconds: float
+        self, level: MapLevel, failures: list[RollbackFailure], seconds: float | None
     ) -> None:
         around, slot = level.around, level.around.slot(level.key)
         for failure in failures:
@@ -342,3 +342,15 @@ class Settler:
             level.rollback_failures.extend(slot.rollback_failures)
             for failure in slot.rollback_failures:
                 self._journal.step_notice(f"{hook}_failed", level, event.name, slot, failure)
+
+
+def located(level: Level, name: str, failures: list[RollbackFailure]) -> list[RollbackFailure]:
+    """Return what is left of a step's rollback with the map and element it is in, if any."""
+    if not isinstance(level, MapLevel):
+        return failures
+    return [
+        failure
+        if failure.map_step is not None
+        else dataclasses.replace(failure, map_step=level.scope, element_index=int(name))
+        for failure in failures
+    ]
