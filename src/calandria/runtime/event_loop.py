@@ -58,6 +58,11 @@ class BackgroundLoop:
         finally:
             session.unlisten(stop)
 
+    def forget(self) -> None:
+        """In a forked child: let go of the parent's loop, and of a lock it may have held."""
+        self._lock = threading.Lock()
+        self._loop = self._thread = None
+
     def owns_current_thread(self) -> bool:
         """Tell whether the calling thread is the loop's own."""
         return threading.current_thread() is self._thread

@@ -96,6 +96,7 @@ class Runtime(AbstractContextManager["Runtime"]):
         self._closed = False
         self._learned: weakref.WeakSet[ReactorDefinition] = weakref.WeakSet()
         self._outer: Runtime | None = None
+        _runtimes.add(self)
 
     @property
     def store(self) -> RunStore:
@@ -287,6 +288,12 @@ class Runtime(AbstractContextManager["Runtime"]):
         if exception is None or not self.busy:
             self.close()
 
+    def _start_anew(self) -> None:
+        """In a forked child: the parent's threads are not here, nor whoever held its locks."""
+        self._lock = threading.Lock()
+        self._pool = None
+        self.loop.forget()
+
 
 def _annotations(definition: ReactorDefinition) -> Iterator[object]:
     for field in definition.contract.fields.values():
@@ -300,8 +307,19 @@ def _annotations(definition: ReactorDefinition) -> Iterator[object]:
             yield node.unit.output.annotation
 
 
+_runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
 _default: Runtime | None = None
 _default_lock = threading.RLock()
+
+
+def _after_fork_in_child() -> None:
+    global _default_lock
+    _default_lock = threading.RLock()
+    for runtime in tuple(_runtimes):
+        runtime._start_anew()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _replace_default(runtime: Runtime | None) -> Runtime | None:
