@@ -120,6 +120,7 @@ class SqliteDatabase:
         self._writing = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._turnstile: Turnstile | NoTurnstile = NoTurnstile()
+        self._file: tuple[int, int] | None = None
         self._readers = Readers(self._open)
 
     @property
@@ -140,8 +141,9 @@ class SqliteDatabase:
             try:
                 connection = self._writer or self._open_writer()
                 with self._turnstile:
-                    until_free(lambda: connection.execute("BEGIN IMMEDIATE"))
                     try:
+                        self._refuse_replaced()
+                        until_free(lambda: connection.execute("BEGIN IMMEDIATE"))
                         yield SqliteSession(connection, self._clock)
                         until_free(lambda: connection.execute("COMMIT"))
                     except BaseException:
@@ -160,11 +162,13 @@ class SqliteDatabase:
             else:
                 self._refuse_use()
                 with self._readers.borrow() as connection:
-                    connection.execute("BEGIN")
                     try:
+                        connection.execute("BEGIN")
                         yield SqliteReading(connection, self._clock)
                     finally:
-                        connection.execute("ROLLBACK")
+                        # an interruption may have come before the transaction had begun
+                        if connection.in_transaction:
+                            connection.execute("ROLLBACK")
         except _ERRORS as error:
             raise explain(self._name, self._path, error) from error
 
@@ -230,7 +234,25 @@ class SqliteDatabase:
             turnstile.close()
             raise
         self._turnstile = turnstile
+        self._file = self._identity()
         return self._writer
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Return which file stands at the path now; `None` if there is none."""
+        assert self._path is not None
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _refuse_replaced(self) -> None:
+        # SQLite would go on writing into a file that nobody can open any more
+        if self._path is not None and self._identity() != self._file:
+            raise StorageError(
+                f"{self._name}: the file was deleted or replaced while this process used it. What "
+                "is written now would be lost: restore the file, then start the process again."
+            )
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
