@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 
 from calandria.definition.contract import Contract
+from calandria.definition.references import own_copy
 from calandria.errors import DefinitionError, UnresolvedReference
 from calandria.results import describe_exception
 
@@ -39,7 +40,8 @@ def _guarded(
 ) -> Callable[[Mapping[str, object]], object]:
     def condition(values: Mapping[str, object]) -> object:
         try:
-            return ask(contract.fill_defaults(values))
+            given = {name: own_copy(value) for name, value in values.items()}
+            return ask(contract.fill_defaults(given))
         except Exception as error:
             raise UnresolvedReference(
                 f"{where}: the condition raised {type(error).__name__}: {describe_exception(error)}"

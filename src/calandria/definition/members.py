@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from calandria.definition.functions import readable_name
 from calandria.definition.names import REACTOR_RESERVED
@@ -26,10 +26,11 @@ def collect_nodes(cls: type) -> dict[str, DeclaredNode]:
     Raises `DefinitionError` for names that are reserved, taken by an input, or not the only one.
     """
     reactor = readable_name(cls)
+    annotated = own_annotations(cls)
     found: dict[str, DeclaredNode] = {}
     for name, value in cls.__dict__.items():
         if isinstance(value, DeclaredNode) and name != "returns":
-            _check_name(cls, name)
+            _check_name(reactor, name, annotated)
             if not _is_alias(name, value, cls):
                 _check_node(cls, name, value)
                 if value.owner is None:
@@ -62,8 +63,7 @@ def _is_alias(name: str, node: DeclaredNode, cls: type) -> bool:
     return False
 
 
-def _check_name(cls: type, name: str) -> None:
-    reactor = readable_name(cls)
+def _check_name(reactor: str, name: str, annotated: Mapping[str, object]) -> None:
     if name in REACTOR_RESERVED:
         raise wrong(
             reactor,
@@ -71,7 +71,7 @@ def _check_name(cls: type, name: str) -> None:
             "the library uses this name. Rename the step or function; docs/reserved-names.md "
             "lists the reserved names.",
         )
-    if name in own_annotations(cls):
+    if name in annotated:
         raise wrong(reactor, name, "a step is declared without an annotation. Remove it.")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
+from calandria.codec import is_immutable
 from calandria.errors import UnresolvedReference
 from calandria.results import describe_exception
 
@@ -211,7 +213,7 @@ def resolve(source: Source, scope: Scope, where: str = "") -> object:
             if isinstance(operation, PathStep):
                 value = _follow(value, operation.key)
             else:
-                value = operation.function(value)
+                value = operation.function(own_copy(value))
         except Exception as error:
             taken = Reference(source.root, source.operations[: position + 1])
             raise UnresolvedReference(
@@ -219,6 +221,17 @@ def resolve(source: Source, scope: Scope, where: str = "") -> object:
                 f"{_reason(error, operation)}"
             ) from error
     return value
+
+
+def own_copy(value: object) -> object:
+    """Return a value for a user's function to keep or change: nobody else holds the object."""
+    if is_immutable(value):
+        return value
+    try:
+        return copy.deepcopy(value)
+    except Exception:
+        # an element of a dynamic source may be anything, a database row for one, and is not shared
+        return value
 
 
 def describe(source: object) -> str:
@@ -239,7 +252,7 @@ def _root_value(root: Root, scope: Scope) -> object:
 
 
 def _compute(source: Computed, scope: Scope, where: str) -> object:
-    arguments = {name: resolve(of, scope, where) for name, of in source.arguments.items()}
+    arguments = {name: own_copy(resolve(of, scope, where)) for name, of in source.arguments.items()}
     try:
         return source.function(**arguments)
     except Exception as error:
