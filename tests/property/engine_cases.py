@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from calandria.plan.model import Node, NodeKind, Plan
 from calandria.plan.policies import Retry
+from tests.property.engine_facts import Budget, Script, Verdict
 from tests.property.engine_level_world import LevelWorld
-from tests.property.engine_world import Budget, Script, Verdict
 
 FEWER = settings(max_examples=max(30, settings().max_examples // 3))
 """For the properties beside the main ones, so that all together stay quick."""

@@ -11,8 +11,8 @@ from calandria.engine.commands import Ending
 from calandria.engine.events import Outcome, Reconciled, RolledBack, Settled
 from calandria.plan.model import Node, NodeKind
 from calandria.statuses import StepRollback, StepStatus
+from tests.property.engine_facts import BACKWARD, Action, Did, Ended, Fact, Heard, Recorded, Resumed
 from tests.property.engine_model import FAILED_ROLLBACKS, GOES_ON, Standing
-from tests.property.engine_world import BACKWARD, Action, Did, Ended, Fact, Heard, Recorded, Resumed
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from calandria.engine.commands import Ending
 from calandria.plan.model import Plan
 from calandria.statuses import StepRollback, StepStatus
 from tests.property.engine_checks import COMMON_CHECKS, Story, checks_in
+from tests.property.engine_facts import BACKWARD, Action, Crashed, Did, Ended, Resumed, Turned
 from tests.property.engine_model import DONE, FAILED_ROLLBACKS, duty
-from tests.property.engine_world import BACKWARD, Action, Crashed, Did, Ended, Resumed, Turned
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from calandria.engine.events import Began, Event, MapEvent
 from calandria.engine.node_state import NodeState
 from calandria.engine.state import new_level, restore_level
 from calandria.plan.model import Node, Plan
-from tests.property.engine_world import Budget, Choices, Script, World
+from tests.property.engine_facts import Budget, Choices, Script
+from tests.property.engine_world import World
 
 
 class LevelWorld(World):

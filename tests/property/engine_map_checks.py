@@ -9,8 +9,7 @@ from calandria.engine.events import AllUndone, Exhausted, MapEvent, Outcome, Sou
 from calandria.engine.maps import MapPlan
 from calandria.statuses import StepRollback, StepStatus
 from tests.property.engine_checks import COMMON_CHECKS, Story, checks_in
-from tests.property.engine_model import FAILED_ROLLBACKS, GOES_ON, Standing, duty
-from tests.property.engine_world import (
+from tests.property.engine_facts import (
     BACKWARD,
     Action,
     Crashed,
@@ -21,6 +20,7 @@ from tests.property.engine_world import (
     Resumed,
     Turned,
 )
+from tests.property.engine_model import FAILED_ROLLBACKS, GOES_ON, Standing, duty
 
 
 @dataclass

@@ -20,8 +20,9 @@ from calandria.engine.maps import MapPlan, MapState, advance_map, restore_map
 from calandria.engine.node_state import NodeState
 from calandria.plan.model import Node
 from calandria.statuses import StepRollback, StepStatus
+from tests.property.engine_facts import Action, Budget, Choices, Did, Heard, Recorded, Script
 from tests.property.engine_model import FAILED_ROLLBACKS
-from tests.property.engine_world import Action, Budget, Choices, Did, Heard, Recorded, Script, World
+from tests.property.engine_world import World
 
 BULK = "*"
 """Stands for all elements at once."""

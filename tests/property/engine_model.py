@@ -24,7 +24,7 @@ from calandria.engine.events import (
 from calandria.engine.node_state import NodeState
 from calandria.plan.model import Node, NodeKind
 from calandria.statuses import StepRollback, StepStatus
-from tests.property.engine_world import (
+from tests.property.engine_facts import (
     Action,
     Crashed,
     Did,

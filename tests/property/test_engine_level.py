@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from calandria.engine.commands import Ending
 from tests.property.engine_cases import FEWER, Case, cases
+from tests.property.engine_facts import Did, Fact, Verdict
 from tests.property.engine_level_checks import LEVEL_CHECKS, LevelStory
 from tests.property.engine_level_world import LevelWorld
-from tests.property.engine_world import Did, Fact, Verdict
 
 DETERMINATE = [verdict for verdict in Verdict if verdict is not Verdict.NEVER_START]
 """What never starts is compensated if a crash left in doubt whether it did."""

@@ -15,9 +15,9 @@ from calandria.plan.model import Node, NodeKind
 from calandria.plan.policies import Retry
 from calandria.statuses import StepStatus
 from tests.property.engine_cases import FEWER, VERDICTS, numbers, retries, scripts
+from tests.property.engine_facts import Budget, Script, Verdict
 from tests.property.engine_map_checks import MAP_CHECKS, MapStanding, MapStory
 from tests.property.engine_map_world import MapWorld, Source
-from tests.property.engine_world import Budget, Script, Verdict
 
 MOST_ELEMENTS = 8
 
