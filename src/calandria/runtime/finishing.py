@@ -15,6 +15,7 @@ from calandria.runtime.endings import LevelOutcome, pending_compensation, return
 from calandria.runtime.levels import Level, MapLevel, ReactorLevel
 from calandria.runtime.map_result import MapResult
 from calandria.runtime.outcomes import failure_of_function
+from calandria.runtime.settling import located
 from calandria.runtime.values import Value, scrub_failure
 
 if TYPE_CHECKING:
@@ -112,12 +113,11 @@ class Finisher:
                     )
                 )
             case Ending.FAILED:
-                slot.rollback_failures = level.rollback_failures
-                around.rollback_failures.extend(level.rollback_failures)
-                if level.rollback_failures:
-                    slot.unsaved_rollback_error = self._environment.records.encode(
-                        level.rollback_failures
-                    )
+                left = located(around, name, level.rollback_failures)
+                slot.rollback_failures = left
+                around.rollback_failures.extend(left)
+                if left:
+                    slot.unsaved_rollback_error = self._environment.records.encode(left)
                 failure = level.failure or Failure(f"{slot.path} failed", retryable=False)
                 settler.fail(
                     around, name, slot, failure, started=True, incomplete=command.incomplete

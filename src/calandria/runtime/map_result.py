@@ -81,6 +81,9 @@ class MapResult(Sequence[T], Generic[T]):
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __deepcopy__(self, memo: object) -> MapResult[T]:
+        return self  # nothing of it can be changed
+
     def __repr__(self) -> str:
         return f"<MapResult {self.path} of {self._length} elements>"
 

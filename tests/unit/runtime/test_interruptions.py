@@ -546,9 +546,11 @@ def test_a_map_interrupted_at_an_element_compensates_it_and_undoes_the_others(
 def test_nested_work_that_was_finished_is_undone_with_an_interrupted_body(
     diary: list[str],
 ) -> None:
+    nested = logged(diary, "nested")
+
     class Caller(Step):
         def run(self) -> None:
-            self.context.call(logged(diary, "nested"))
+            self.context.call(nested)
             raise PowerCut
 
     with pytest.raises(PowerCut):
