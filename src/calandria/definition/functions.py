@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from types import CellType
 
 from calandria.definition.context import StepContext
 from calandria.definition.contract import (
@@ -208,5 +209,20 @@ def _own_scope(function: Callable[..., object], scope: AnnotationScope) -> Annot
     closure = getattr(inner, "__closure__", None)
     if not closure:
         return AnnotationScope(module, scope.locals)
-    enclosed = inspect.getclosurevars(inner).nonlocals
+    enclosed = {
+        name: cell.cell_contents
+        for name, cell in zip(inner.__code__.co_freevars, closure, strict=True)
+        if _is_filled(cell)
+    }
     return AnnotationScope(module, {**scope.locals, **enclosed})
+
+
+def _is_filled(cell: CellType) -> bool:
+    """Tell whether a variable of the enclosing function has a value yet.
+
+    That of the reactor whose body is being read, for one, has none.
+    """
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False

@@ -14,8 +14,10 @@ from calandria.runtime.effects import Effect
 from calandria.runtime.endings import LevelOutcome, pending_compensation, returned_value
 from calandria.runtime.levels import Level, MapLevel, ReactorLevel
 from calandria.runtime.map_result import MapResult
+from calandria.runtime.nested import NestedLevel
 from calandria.runtime.outcomes import failure_of_function
 from calandria.runtime.settling import located
+from calandria.runtime.slots import Slot
 from calandria.runtime.values import Value, scrub_failure
 
 if TYPE_CHECKING:
@@ -97,21 +99,7 @@ class Finisher:
         slot.finished_at = self._environment.clock.now()
         match command.ending:
             case Ending.COMPLETED | Ending.HALTED:
-                halted = command.ending is Ending.HALTED
-                if halted or value is None:
-                    value = Value.record(None, self._environment.codec)
-                slot.result, slot.unsaved_result = value, value.text
-                element = halted and isinstance(around, MapLevel)
-                outcome = Outcome.HALTED if element else Outcome.SUCCEEDED
-                order = self._environment.session.next_order()
-                self._execution.post(around, Settled(name, outcome, order))
-                self._execution.journal.step_notice(
-                    *(
-                        ("step_halted", around, name, slot, level.halt_reason)
-                        if element
-                        else ("step_completed", around, name, slot, value.peek())
-                    )
-                )
+                self._end_well(level, around, name, slot, command, value)
             case Ending.FAILED:
                 left = located(around, name, level.rollback_failures)
                 slot.rollback_failures = left
@@ -130,3 +118,28 @@ class Finisher:
                 self._execution.post(around, cut_off)
             case Ending.UNDONE:
                 settler.rolled_back(around, name, slot, level.rollback_failures, retryable=False)
+
+    def _end_well(
+        self,
+        level: Level,
+        around: Level,
+        name: str,
+        slot: Slot,
+        command: Finish,
+        value: Value | None,
+    ) -> None:
+        halted = command.ending is Ending.HALTED
+        # the body of a nested reactor is told the reason; whoever else reads it gets nothing
+        reason = level.halt_reason if isinstance(around, NestedLevel) else None
+        if halted or value is None:
+            value = Value.record(reason, self._environment.codec)
+        slot.result, slot.unsaved_result = value, value.text
+        order = self._environment.session.next_order()
+        if halted and isinstance(around, (MapLevel, NestedLevel)):
+            around.halt_reason = reason
+            self._execution.post(around, Settled(name, Outcome.HALTED, order))
+            hook: tuple[str, object] = ("step_halted", level.halt_reason)
+        else:
+            self._execution.post(around, Settled(name, Outcome.SUCCEEDED, order))
+            hook = ("step_completed", value.peek())
+        self._execution.journal.step_notice(hook[0], around, name, slot, hook[1])

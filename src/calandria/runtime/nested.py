@@ -175,13 +175,13 @@ class NestedWork:
         opened = self._open(target, inputs)
         if not isinstance(opened, tuple):
             return opened
-        return self._result(self._drive(*opened))
+        return self._result(opened[0], self._drive(*opened))
 
     async def _aperform(self, target: Target, inputs: dict[str, Any]) -> Result[Any]:
         opened = await self._in_thread(self._open, target, inputs)
         if not isinstance(opened, tuple):
             return opened  # type: ignore[no-any-return]
-        return self._result(await self._adrive(*opened))
+        return self._result(opened[0], await self._adrive(*opened))
 
     async def _in_thread(self, call: Any, *arguments: Any) -> Any:
         loop = asyncio.get_running_loop()
@@ -223,7 +223,7 @@ class NestedWork:
         if self._closed:
             raise CalandriaError(
                 f"{self._level.reactor_name}.{self._slot.path}: the step has ended, so no more "
-                "work can be done inside it. Have the step wait for the threads and tasks it starts."
+                "work can be done in it. Have the step wait for the threads and tasks it starts."
             )
 
     def _match(self, target: Target, text: str) -> StepRecord | None:
@@ -249,6 +249,8 @@ class NestedWork:
             return Success(value)
         if record.progress.status is StepStatus.SKIPPED:
             return Skipped(value)
+        if record.progress.status is StepStatus.HALTED:
+            return Halt(value if isinstance(value, str) else None)
         key = _key_of(record)
         level = NestedLevel(
             self._level, self._slot.path, {key: target}, {key: node_state_of(record)}, values
@@ -304,11 +306,13 @@ class NestedWork:
         steps = environment.execute(environment, level, event)
         return await environment.adrive(steps, nested=True, backward=self._backward)
 
-    def _result(self, outcome: LevelOutcome) -> Result[Any]:
+    def _result(self, level: NestedLevel, outcome: LevelOutcome) -> Result[Any]:
         match outcome.ending:
             case Ending.COMPLETED:
                 assert outcome.value is not None
-                return Success(outcome.value.fresh())
+                value = outcome.value.fresh()
+                skipped = level.node_state(level.plan.returns).status is StepStatus.SKIPPED
+                return Skipped(value) if skipped else Success(value)
             case Ending.HALTED:
                 return Halt(outcome.halt_reason)
             case Ending.FAILED | Ending.UNDONE:
@@ -363,5 +367,6 @@ def _adoptable(record: StepRecord) -> bool:
     return record.progress.status in (
         StepStatus.COMPLETED,
         StepStatus.SKIPPED,
+        StepStatus.HALTED,
         StepStatus.STARTED,
     )

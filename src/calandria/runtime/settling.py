@@ -20,7 +20,7 @@ from calandria.results import Failure, Halt, RollbackFailure, Skipped, Success
 from calandria.runtime.bodies import Flight
 from calandria.runtime.effects import Interrupted, Settlement, StepOutcome
 from calandria.runtime.levels import Level, MapLevel
-from calandria.runtime.nested import NestedRollbackIncomplete
+from calandria.runtime.nested import NestedLevel, NestedRollbackIncomplete
 from calandria.runtime.outcomes import failure_of, reason_of
 from calandria.runtime.slots import Slot, encode_failure
 from calandria.runtime.values import Value, as_message, scrub_failure, secrets_in, shown
@@ -100,9 +100,13 @@ class Settler:
         assert unit is not None
         if isinstance(outcome, Failure):
             return Outcome.FAILED, outcome
-        kind, value = Outcome.HALTED, None
+        kind = Outcome.HALTED
+        value: object = None
         if isinstance(outcome, Halt):
             flight.level.halt_reason = as_message(outcome.reason)
+            if isinstance(flight.level, NestedLevel):
+                # no step reads it as a result, and a later attempt that adopts this has the reason
+                value = flight.level.halt_reason
         else:
             kind = Outcome.SKIPPED if isinstance(outcome, Skipped) else Outcome.SUCCEEDED
             value = outcome.value
