@@ -18,8 +18,6 @@ from calandria.storage.sql.sqlite import SqliteDatabase
 from calandria.storage.sql.store import SqlRunStore
 from calandria.testing.conformance.harness import DEADLINE, NOW, event, leased, new_run
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
-
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[RunStore]:
