@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from calandria.definition.nodes import compose, map_each
+from calandria.definition.hand_off import after, before
+from calandria.definition.nodes import compose, map_each, spawn
 from calandria.definition.reactors import Reactor
 from calandria.definition.redaction import Redacted
 from calandria.definition.references import element, index, inputs
@@ -45,6 +46,7 @@ from calandria.runtime.map_result import MapResult
 from calandria.runtime.run import Run
 from calandria.runtime.runtime import Runtime, configure, default_registry, runs
 from calandria.runtime.settings import Settings
+from calandria.runtime.worker import Worker
 from calandria.statuses import RollbackState, RunStatus, StepRollback, StepStatus
 
 register = default_registry.register
@@ -90,6 +92,9 @@ __all__ = [
     "UnresolvedReference",
     "ValidationError",
     "WaitTimeout",
+    "Worker",
+    "after",
+    "before",
     "compose",
     "configure",
     "element",
@@ -101,5 +106,6 @@ __all__ = [
     "register",
     "runs",
     "skip",
+    "spawn",
     "step",
 ]

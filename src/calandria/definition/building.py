@@ -11,6 +11,7 @@ from calandria.definition.conditions import condition_of
 from calandria.definition.contract import Contract
 from calandria.definition.declarations import inherited_inputs
 from calandria.definition.functions import readable_name
+from calandria.definition.hand_off import hand_off_of
 from calandria.definition.members import inherited_nodes
 from calandria.definition.node_definition import (
     Condition,
@@ -26,7 +27,8 @@ from calandria.definition.sources import UNKNOWN, SourceTypes
 from calandria.definition.targets import Target, retry_of, target_of
 from calandria.definition.trouble import locating, wrong
 from calandria.definition.wiring import Surroundings, collection_of, steps_of, wire
-from calandria.plan.model import Node, NodeKind, Plan
+from calandria.errors import DefinitionError
+from calandria.plan.model import AWAITED, Node, NodeKind, Plan
 from calandria.plan.ordering import find_cycle, topological_order
 from calandria.plan.policies import ONCE, Retry
 
@@ -71,14 +73,21 @@ def build_definition(reactor: type[Reactor]) -> ReactorDefinition:
     _check_types(name, wired, types)
     order = topological_order({step: found.dependencies for step, found in wired.items()})
     redactor = Redactor(contract, {step: wired[step] for step in order}, returns)
+    awaited = _awaited(wired)
+    with locating(name, "background"):
+        hand_off = hand_off_of(name, reactor.background, around)
     plan = Plan(
-        name, tuple(_plan_node(w) for w in wired.values()), _root_step(returns), reactor.concurrency
+        name,
+        tuple(node for w in wired.values() for node in _plan_nodes(w, awaited)),
+        _root_step(returns),
+        reactor.concurrency,
+        hand_off,
     )
     return ReactorDefinition(
         reactor=reactor,
         name=name,
         contract=contract,
-        nodes=_node_definitions(name, wired, types, redactor),
+        nodes=_node_definitions(name, wired, types, redactor) | _await_definitions(name, awaited),
         plan=plan,
         returns=returns,
         result_annotation=types.type_of(returns),
@@ -164,7 +173,7 @@ def _check_cycles(reactor: str, wired: Mapping[str, WiredNode]) -> None:
 
 def _result_type(found: WiredNode) -> object:
     target = found.target
-    if found.node.kind is NodeKind.MAP:
+    if found.node.kind in (NodeKind.MAP, NodeKind.SPAWN):
         return UNKNOWN
     if target.reactor is not None:
         return target.reactor.definition().result_annotation
@@ -182,6 +191,11 @@ def _returns(reactor: type[Reactor], around: Surroundings) -> Reference:
         if isinstance(declared, (DeclaredNode, Reference)):
             reference = around.reference(declared)
             if isinstance(reference.root, StepRoot):
+                if around.nodes[reference.root.name].kind is NodeKind.SPAWN:
+                    raise DefinitionError(
+                        f"{describe(declared)} is spawned: the run does not wait for it. Return a "
+                        "step that uses its result."
+                    )
                 return reference
     raise wrong(
         name,
@@ -201,7 +215,41 @@ def _check_types(reactor: str, wired: Mapping[str, WiredNode], types: SourceType
                 check_wire(source, fields[field], types, element)
 
 
-def _plan_node(found: WiredNode) -> Node:
+def _awaited(wired: Mapping[str, WiredNode]) -> frozenset[str]:
+    """Return the spawned units whose outcome some step uses."""
+    spawned = {name for name, found in wired.items() if found.node.kind is NodeKind.SPAWN}
+    return frozenset(spawned & {step for found in wired.values() for step in _feeding(found)})
+
+
+def _plan_nodes(found: WiredNode, awaited: frozenset[str]) -> list[Node]:
+    nodes = [_plan_node(found, awaited)]
+    if found.name in awaited:
+        name = found.name + AWAITED
+        nodes.append(Node(name, NodeKind.AWAIT, (found.name,), target=found.target.name))
+    return nodes
+
+
+def _await_definitions(reactor: str, awaited: frozenset[str]) -> dict[str, NodeDefinition]:
+    return {
+        name + AWAITED: NodeDefinition(
+            owner=reactor,
+            name=name + AWAITED,
+            kind=NodeKind.AWAIT,
+            unit=None,
+            reactor=None,
+            wiring={},
+            condition=None,
+            retry=ONCE,
+            coordination=(),
+            redacted=frozenset(),
+            result_redacted=False,
+            runs_user_code=False,
+        )
+        for name in awaited
+    }
+
+
+def _plan_node(found: WiredNode, awaited: frozenset[str]) -> Node:
     unit = found.target.unit
     inner = None
     if found.target.reactor is not None:
@@ -209,11 +257,12 @@ def _plan_node(found: WiredNode) -> Node:
     return Node(
         name=found.name,
         kind=found.node.kind,
-        dependencies=found.dependencies,
+        dependencies=_dependencies(found, awaited),
         retry=found.retry,
         rollback_retry=unit.rollback_retry if unit else ONCE,
         compensates=unit is not None and unit.has("compensate"),
-        undoes=found.node.kind is not NodeKind.STEP or (unit is not None and unit.has("undo")),
+        undoes=found.node.kind in (NodeKind.COMPOSE, NodeKind.MAP)
+        or (unit is not None and unit.has("undo")),
         reconciles=unit is not None and unit.has("reconcile"),
         conditional=found.condition is not None,
         target=found.target.name,
@@ -222,9 +271,21 @@ def _plan_node(found: WiredNode) -> Node:
     )
 
 
-def _ordering_only(found: WiredNode) -> tuple[str, ...]:
+def _feeding(found: WiredNode) -> set[str]:
     sources: list[object] = [*found.wiring.values(), found.condition, found.over]
-    feeding = {step for source in sources for step in steps_of(source)}
+    return {step for source in sources for step in steps_of(source)}
+
+
+def _dependencies(found: WiredNode, awaited: frozenset[str]) -> tuple[str, ...]:
+    feeding = _feeding(found)
+    return tuple(
+        name + AWAITED if name in awaited and name in feeding else name
+        for name in found.dependencies
+    )
+
+
+def _ordering_only(found: WiredNode) -> tuple[str, ...]:
+    feeding = _feeding(found)
     return tuple(name for name in found.dependencies if name not in feeding)
 
 

@@ -101,7 +101,8 @@ class ReactorDefinition:
     digest of names, wiring and contracts: it changes when a stored run may no longer fit.
     """
 
-    reactor: type[Reactor]
+    reactor: type[Reactor] | None
+    """The class it is of; `None` for what the runtime puts together itself."""
     name: str
     contract: Contract
     nodes: Mapping[str, NodeDefinition]

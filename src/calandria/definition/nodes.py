@@ -235,6 +235,13 @@ class MapNode(DeclaredNode):
         return self
 
 
+class SpawnNode(DeclaredNode):
+    """A step or a reactor dispatched on its own."""
+
+    kind = NodeKind.SPAWN
+    function = "spawn"
+
+
 _UNSPECIFIED = object()
 
 
@@ -247,6 +254,20 @@ def compose(reactor: type, /, **wiring: Any) -> DeclaredNode:
             name of the reactor that declares it.
     """
     return ComposeNode(reactor, wiring)
+
+
+def spawn(target: Any, /, **wiring: Any) -> SpawnNode:
+    """Declare an independent unit, dispatched to a worker when the run reaches it.
+
+    It is no part of the run's rollback, and its failure is its own. A step that uses its result
+    waits for it and receives the value, or the `Failure` itself; nothing else waits.
+
+    Args:
+        target: a step class, a function or a reactor.
+        wiring: its inputs: references or literals. Those not wired take the input of the same
+            name of the reactor that declares it.
+    """
+    return SpawnNode(target, wiring)
 
 
 def map_each(target: Any, /, *, over: Any = _UNSPECIFIED, **wiring: Any) -> MapNode:

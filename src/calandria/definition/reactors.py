@@ -14,6 +14,7 @@ from calandria.definition.contract import FieldDeclaration, UnresolvedAnnotation
 from calandria.definition.declarations import collect_inputs, refuse_init
 from calandria.definition.execution import RunOptions, executor
 from calandria.definition.functions import readable_name
+from calandria.definition.hand_off import HandOffPoint
 from calandria.definition.members import collect_nodes, mentioned_annotations
 from calandria.definition.names import REACTOR_RESERVED
 from calandria.definition.namespaces import AnnotationScope, enclosing_scope
@@ -61,6 +62,8 @@ class Reactor:
     """How many independent steps may run at the same time."""
     coordination: ClassVar[Sequence[object]] = ()
     """What is held or awaited around the whole run."""
+    background: ClassVar[bool | HandOffPoint] = False
+    """Where a worker takes over: `True` (at once), `after(step)` or `before(step)`."""
     middleware: ClassVar[Sequence[MiddlewareFactory]] = ()
     """Hooks for this reactor, besides those of the runtime."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from calandria.definition.contract import Contract
 from calandria.definition.functions import readable_name
-from calandria.definition.nodes import ComposeNode, DeclaredNode, MapNode, StepNode
+from calandria.definition.nodes import ComposeNode, DeclaredNode, MapNode, SpawnNode, StepNode
 from calandria.definition.steps import Step, unit_of
 from calandria.definition.unit import StepUnit
 from calandria.errors import DefinitionError
@@ -34,7 +34,7 @@ def target_of(node: DeclaredNode) -> Target:
         raise DefinitionError(node.problems[0])
     if isinstance(node, ComposeNode):
         return _reactor_target(node)
-    if isinstance(node, MapNode) and _is_reactor(node.target):
+    if isinstance(node, (MapNode, SpawnNode)) and _is_reactor(node.target):
         return _reactor_target(node)
     return _unit_target(node)
 
@@ -42,6 +42,10 @@ def target_of(node: DeclaredNode) -> Target:
 def retry_of(node: DeclaredNode, target: Target) -> Retry:
     """Return how often the node is tried: its own policy, or that of what it stands for."""
     policy = node.retry_policy
+    if policy is not None and isinstance(node, SpawnNode):
+        raise DefinitionError(
+            "a spawned unit is not retried by its parent. Give the retry to the step itself."
+        )
     if policy is not None and not isinstance(policy, Retry):
         raise DefinitionError(f"retry is {policy!r}: give a Retry(...).")
     if target.unit is None:

@@ -24,6 +24,7 @@ from calandria.engine.commands import (
     Ending,
     Finish,
     GiveUp,
+    HandOver,
     Reconcile,
     RetryLater,
     RunStep,
@@ -94,8 +95,17 @@ def advance(plan: Plan, state: LevelState, event: Event) -> tuple[LevelState, li
 
 def _start_ready(plan: Plan, state: LevelState) -> list[Command]:
     commands: list[Command] = []
-    while state.ready and len(state.in_flight) < plan.concurrency:
-        node = plan.nodes[heappop(state.ready)]
+    while state.ready and not state.handing_over:
+        node = plan.nodes[state.ready[0]]
+        waits_only = node.kind is NodeKind.AWAIT
+        if state.working >= plan.concurrency and not waits_only:
+            break
+        if state.hand_off is not None and state.hand_off.before == node.name:
+            state.handing_over = True
+            break
+        heappop(state.ready)
+        if waits_only:
+            state.awaiting.add(node.name)
         del state.unmet[node.name]
         state.nodes[node.name] = NodeState(StepStatus.STARTED, attempts=1)
         state.in_flight.add(node.name)
@@ -106,7 +116,10 @@ def _start_ready(plan: Plan, state: LevelState) -> list[Command]:
 def _settled(plan: Plan, state: LevelState, event: Settled) -> list[Command]:
     node = plan.node(event.name)
     step = state.nodes[event.name]
+    if node.kind is NodeKind.AWAIT and event.name not in state.in_flight:
+        return []
     state.in_flight.discard(event.name)
+    state.awaiting.discard(event.name)
     step.nested = step.nested or event.nested
     # an attempt that a crash cut off may have begun its work, whatever came of repeating it
     started = event.started or step.recoveries > 0
@@ -119,6 +132,8 @@ def _settled(plan: Plan, state: LevelState, event: Settled) -> list[Command]:
             step.move(StepStatus.SKIPPED if skipped else StepStatus.COMPLETED)
             step.order = event.order
             _count_down(plan, state, event.name)
+            if state.hand_off is not None and state.hand_off.after == event.name:
+                state.handing_over = True
         case Outcome.HALTED:
             step.move(StepStatus.HALTED)
             step.order = event.order
@@ -168,7 +183,7 @@ def _retry(plan: Plan, state: LevelState, name: str) -> list[Command]:
 
 def _start_due(plan: Plan, state: LevelState) -> list[Command]:
     commands: list[Command] = []
-    while state.due and len(state.in_flight) < plan.concurrency:
+    while state.due and state.working < plan.concurrency and not state.handing_over:
         name = state.due.pop(0)
         state.waiting.discard(name)
         step = state.nodes[name]
@@ -207,6 +222,8 @@ def _take_up(plan: Plan, state: LevelState) -> list[Command]:
             commands.append(RetryLater(node.name, None))
             continue
         state.in_flight.add(node.name)
+        if node.kind is NodeKind.AWAIT:
+            state.awaiting.add(node.name)
         commands.append(_recover(state, node.name, plan))
     return commands + _continue(plan, state)
 
@@ -243,6 +260,15 @@ def _reconciled(plan: Plan, state: LevelState, event: Reconciled) -> list[Comman
 
 def _drained(plan: Plan, state: LevelState) -> list[Command]:
     """Move a level on that has nothing left in flight."""
+    if state.phase is Phase.DRAINING:
+        # nothing of this level is going to use what they wait for
+        state.in_flight -= state.awaiting
+        state.awaiting.clear()
+    if state.handing_over and state.phase is Phase.FORWARD and state.working == 0:
+        state.phase = Phase.DONE
+        if state.unmet or state.waiting or state.awaiting:
+            return [HandOver()]
+        return [Finish(state.ending, state.incomplete)]
     if state.in_flight or state.phase in (Phase.DONE, Phase.ROLLING_BACK):
         return []
     if state.phase is Phase.DRAINING and state.ending is Ending.FAILED:

@@ -89,6 +89,11 @@ class RollbackLater:
 
 
 @dataclass(frozen=True, slots=True)
+class HandOver:
+    """A worker is to go on from here: nothing is in flight and the point of hand-off is reached."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """The level is over. `incomplete`: something could not be rolled back."""
 
@@ -126,5 +131,6 @@ Command: TypeAlias = (
     | RollbackLater
     | FindOutstanding
     | UndoAll
+    | HandOver
     | Finish
 )

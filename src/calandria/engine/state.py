@@ -14,7 +14,7 @@ from heapq import heappush
 
 from calandria.engine.commands import Ending
 from calandria.engine.node_state import NodeState
-from calandria.plan.model import Node, NodeKind, Plan
+from calandria.plan.model import HandOff, Node, NodeKind, Plan
 from calandria.statuses import StepRollback, StepStatus
 
 
@@ -39,6 +39,8 @@ class LevelState:
     ready: list[int] = field(default_factory=list)
     """A heap of the positions of steps that may start."""
     in_flight: set[str] = field(default_factory=set)
+    awaiting: set[str] = field(default_factory=set)
+    """Those in flight that only wait for a spawned unit: they keep nothing else from starting."""
     waiting: set[str] = field(default_factory=set)
     """Steps whose next attempt is scheduled."""
     due: list[str] = field(default_factory=list)
@@ -49,11 +51,19 @@ class LevelState:
     """What a rollback has still to do; the next one is last."""
     incomplete: bool = False
     max_recoveries: int = 0
+    hand_off: HandOff | None = None
+    """Where a worker is to go on; only in the process that was asked to run the reactor."""
+    handing_over: bool = False
+
+    @property
+    def working(self) -> int:
+        """How many steps in flight count towards the reactor's concurrency."""
+        return len(self.in_flight) - len(self.awaiting)
 
 
-def new_level(plan: Plan) -> LevelState:
+def new_level(plan: Plan, hand_off: HandOff | None = None) -> LevelState:
     """Return the state of a level that has not begun."""
-    state = LevelState()
+    state = LevelState(hand_off=hand_off)
     for position, node in enumerate(plan.nodes):
         state.unmet[node.name] = len(node.dependencies)
         if not node.dependencies:
@@ -101,6 +111,9 @@ class Backward(str, Enum):
 def backward_action(node: Node, state: NodeState) -> Backward | None:
     """Return what a rollback has still to do about a step, or `None` if nothing is outstanding."""
     if state.rollback in (StepRollback.UNDONE, StepRollback.COMPENSATED):
+        return None
+    if node.kind in (NodeKind.SPAWN, NodeKind.AWAIT):
+        # what was spawned is independent: it is no part of this rollback
         return None
     if node.kind is not NodeKind.STEP:
         touched = state.attempts > 0 and state.status is not StepStatus.SKIPPED

@@ -15,6 +15,14 @@ class NodeKind(str, Enum):
     STEP = "step"
     COMPOSE = "compose"
     MAP = "map"
+    SPAWN = "spawn"
+    """Dispatches an independent unit; done once that is recorded."""
+    AWAIT = "await"
+    """Waits for the outcome of a spawned unit, for the steps that use it."""
+
+
+AWAITED = ".result"
+"""What follows a spawn's name in the name of the node that awaits its outcome."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,22 @@ class Node:
 
 
 @dataclass(frozen=True)
+class HandOff:
+    """Where a run leaves the caller's process for a worker.
+
+    At once if neither is given; else once step `after` is done, or when step `before` is reached.
+    """
+
+    after: str | None = None
+    before: str | None = None
+
+    @property
+    def at_once(self) -> bool:
+        """Whether nothing runs in the caller's process."""
+        return self.after is None and self.before is None
+
+
+@dataclass(frozen=True)
 class Plan:
     """The steps of one reactor, in declaration order."""
 
@@ -50,6 +74,7 @@ class Plan:
     nodes: tuple[Node, ...]
     returns: str
     concurrency: int = 1
+    hand_off: HandOff | None = None
     positions: Mapping[str, int] = field(init=False, compare=False, repr=False)
     dependents: Mapping[str, tuple[str, ...]] = field(init=False, compare=False, repr=False)
 

@@ -60,6 +60,12 @@ class Middleware:
     def run_paused(self, run: RunInfo) -> None:
         """The run waits for people."""
 
+    def run_handed_over(self, run: RunInfo) -> None:
+        """The run leaves this process: a worker goes on with it."""
+
+    def run_parked(self, run: RunInfo, waits_for: str) -> None:
+        """A worker gave the run back while it waits for a retry or a spawned unit."""
+
     def run_cancelled(self, run: RunInfo, reason: str | None) -> None:
         """The run was cancelled, or undone by hand."""
 

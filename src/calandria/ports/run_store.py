@@ -134,6 +134,14 @@ class Event:
 
 
 @dataclass(frozen=True)
+class JobRequest:
+    """A run that a worker is to look at, in `delay` seconds; an earlier job for it stays."""
+
+    run_id: str
+    delay: float = 0.0
+
+
+@dataclass(frozen=True)
 class Changes:
     """What one commit writes. `release` lets go of the lease in the same commit.
 
@@ -147,6 +155,10 @@ class Changes:
     events: Sequence[Event] = ()
     release: bool = False
     now: float = 0.0
+    children: Sequence[NewRun] = ()
+    """Runs created together with this commit, without a lease; one that exists is left alone."""
+    jobs: Sequence[JobRequest] = ()
+    """Jobs caused by this commit, for a store that keeps them itself."""
 
 
 @dataclass(frozen=True)

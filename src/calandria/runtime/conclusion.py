@@ -12,6 +12,7 @@ from calandria.ports.codec import Codec
 from calandria.ports.run_store import (
     Changes,
     Event,
+    JobRequest,
     KeyedRun,
     NewRun,
     RunHeader,
@@ -27,7 +28,7 @@ from calandria.results import (
     Success,
     describe_exception,
 )
-from calandria.runtime.endings import LevelOutcome
+from calandria.runtime.endings import LevelOutcome, Suspension
 from calandria.runtime.environment import Environment
 from calandria.runtime.journal import Journal
 from calandria.runtime.levels import Level
@@ -58,6 +59,7 @@ class Concluder:
         self._environment = environment
         self._definition = definition
         self._before: RunHeader | None = None
+        self._current = RunHeader(RunStatus.RUNNING)
         self._undoing = False
         self._end_status = RunStatus.FAILED
         self._left: list[RollbackFailure] = []
@@ -70,6 +72,18 @@ class Concluder:
         self._undoing = going_back and header.trigger == UNDO
         if header.end_status is not None:
             self._end_status = header.end_status
+        status = header.status if going_back else RunStatus.RUNNING
+        self._current = dataclasses.replace(
+            header, status=status, waits_for=None, wake_at=None, finished_at=None
+        )
+
+    def take_up(self, journal: Journal) -> None:
+        """Write in the next commit that the run waits for nothing any more, if it did."""
+        before = self._before
+        if before is not None and (
+            before.waits_for is not None or before.status is RunStatus.PENDING
+        ):
+            journal.header = self._current
 
     @property
     def failure_before(self) -> Failure | None:
@@ -94,7 +108,7 @@ class Concluder:
         outcome = None if self._before is None else self._before.outcome
         if not self._undoing and level.failure is not None:
             outcome = self._encode_failure(level.failure)
-        journal.header = RunHeader(
+        self._current = RunHeader(
             RunStatus.ROLLING_BACK,
             trigger=UNDO if self._undoing else FAILURE,
             end_status=self._end_status,
@@ -103,11 +117,17 @@ class Concluder:
             if self._before is None
             else self._before.pending_compensation,
         )
+        journal.header = self._current
         journal.event("run.rolling_back")
 
-    def conclude(self, journal: Journal, outcome: LevelOutcome) -> None:
-        """Write in the last commit how the run ended, and let go of the lease with it."""
+    def conclude(self, journal: Journal, outcome: LevelOutcome | Suspension) -> None:
+        """Write in the last commit how the run ended or steps aside; let go of the lease."""
+        if isinstance(outcome, Suspension):
+            self._suspend(journal, outcome)
+            return
         now = self._environment.clock.now()
+        if self._environment.parent_id is not None:
+            journal.jobs.append(JobRequest(self._environment.parent_id))
         header, result = self._ending(outcome)
         journal.header = dataclasses.replace(header, finished_at=now)
         journal.release = True
@@ -115,6 +135,24 @@ class Concluder:
         self._left = outcome.rollback_failures if outcome.incomplete else []
         self._result = result
         self._tell(journal, outcome, header, result)
+
+    def _suspend(self, journal: Journal, suspension: Suspension) -> None:
+        run, now = self._environment.run, self._environment.clock.now()
+        waits = suspension.waits_for is not None
+        wake_at = now + suspension.delay if waits else None
+        journal.header = dataclasses.replace(
+            self._current, waits_for=suspension.waits_for, wake_at=wake_at
+        )
+        journal.jobs.append(JobRequest(run.run_id, suspension.delay))
+        journal.release = True
+        if waits:
+            journal.event("run.parked", waits_for=suspension.waits_for)
+            journal.notice("run_parked", run, suspension.waits_for)
+        else:
+            journal.event("run.handed_over")
+            journal.notice("run_handed_over", run)
+        journal.notice("lease_released", run)
+        self._result = Dispatched(run.run_id)
 
     def _ending(self, outcome: LevelOutcome) -> tuple[RunHeader, Result[Any]]:
         run_id, codec = self._environment.run.run_id, self._environment.records
@@ -227,9 +265,9 @@ class Concluder:
                 journal.notice("run_aborted", run, outcome.interruption)
         journal.notice("lease_released", run)
 
-    def result(self, outcome: LevelOutcome) -> Result[Any]:
+    def result(self, outcome: LevelOutcome | Suspension) -> Result[Any]:
         """Return what the caller gets; raises the interruption that aborted the run."""
-        if outcome.ending is Ending.ABORTED and outcome.interruption is not None:
+        if isinstance(outcome, LevelOutcome) and outcome.interruption is not None:
             raise outcome.interruption
         assert self._result is not None
         return self._result

@@ -29,6 +29,17 @@ class LevelOutcome:
     interruption: BaseException | None = None
 
 
+@dataclass(frozen=True)
+class Suspension:
+    """An execution stopped short: the run goes on in a worker, in `delay` seconds or sooner.
+
+    `waits_for` is what it waits for; `None` if it was handed over to go on at once.
+    """
+
+    waits_for: str | None = None
+    delay: float = 0.0
+
+
 def pending_compensation(level: Level) -> str | None:
     """Return the path of a step that was cut off or failed and is not compensated, if any."""
     if level.pending_compensation is not None:

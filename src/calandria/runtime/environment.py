@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,7 +11,7 @@ from calandria.engine.events import UndoAsked
 from calandria.ports.clock import Clock
 from calandria.ports.codec import Codec
 from calandria.ports.middleware import RunInfo
-from calandria.ports.run_store import RunStore
+from calandria.ports.run_store import JobRequest, RunStore
 from calandria.runtime.drivers import AsyncDriver, SyncDriver
 from calandria.runtime.effects import Effect
 from calandria.runtime.event_loop import BackgroundLoop
@@ -20,12 +20,12 @@ from calandria.runtime.session import Session
 
 if TYPE_CHECKING:
     from calandria.engine.events import MapEvent
-    from calandria.runtime.endings import LevelOutcome
+    from calandria.runtime.endings import LevelOutcome, Suspension
     from calandria.runtime.levels import ReactorLevel
     from calandria.runtime.targets import Target
 
 Execute: TypeAlias = "Callable[[Environment, ReactorLevel, MapEvent], Steps]"
-Steps: TypeAlias = "Generator[Effect, Any, LevelOutcome]"
+Steps: TypeAlias = "Generator[Effect, Any, LevelOutcome | Suspension]"
 
 
 @dataclass(eq=False)
@@ -39,6 +39,14 @@ class Environment:
     pool: ThreadPoolExecutor
     execute: Execute
     """Makes the execution of a level that is driven on its own: the run, or nested work."""
+    stored_reactor: str = ""
+    """The name the run's reactor is stored under."""
+    parent_id: str | None = None
+    """The run that spawned this one."""
+    parks: bool = False
+    """Whether the run steps aside while it waits, as in a worker; else it waits where it is."""
+    enqueue: Callable[[Sequence[JobRequest]], None] = lambda _: None
+    """Has workers look at runs whose jobs were just committed."""
     nested_targets: dict[str, Target] = field(default_factory=dict)
     """What nested work of this execution runs, by path: a name may stand for several classes."""
     secrets: tuple[str, ...] = ()
@@ -46,13 +54,13 @@ class Environment:
     by_hand: bool = False
     """Whether a person asked for what is done: undos that failed before are tried again."""
 
-    def drive(self, steps: Steps, *, parallel: bool) -> LevelOutcome:
+    def drive(self, steps: Steps, *, parallel: bool) -> LevelOutcome | Suspension:
         """Drive an execution in this thread; `parallel` ones have their bodies in the pool."""
         return SyncDriver(self.session, self.loop, self.pool if parallel else None).drive(steps)
 
     async def adrive(
         self, steps: Steps, *, nested: bool = False, backward: bool = False
-    ) -> LevelOutcome:
+    ) -> LevelOutcome | Suspension:
         """Drive an execution on the running event loop; see `AsyncDriver` about `nested`."""
         driver = AsyncDriver(self.session, self.pool, nested=nested, backward=backward)
         return await driver.drive(steps)

@@ -22,6 +22,7 @@ from calandria.engine.commands import (
     Finish,
     GiveUp,
     GiveUpRollback,
+    HandOver,
     Reconcile,
     RetryLater,
     RollbackLater,
@@ -49,22 +50,26 @@ from calandria.results import Failure, RollbackFailure
 from calandria.runtime import bodies
 from calandria.runtime.bodies import Flight
 from calandria.runtime.effects import Body, Effect, Interruption, Next, Settlement, Start
-from calandria.runtime.endings import LevelOutcome
+from calandria.runtime.endings import LevelOutcome, Suspension
 from calandria.runtime.environment import Environment
 from calandria.runtime.finishing import Finisher
 from calandria.runtime.journal import Journal
 from calandria.runtime.levels import Level, MapLevel, ReactorLevel
 from calandria.runtime.nested import NestedLevel
 from calandria.runtime.opening import Opener
-from calandria.runtime.outcomes import failure_of_function
+from calandria.runtime.outcomes import Abandoned, failure_of_function
 from calandria.runtime.preparation import Ready, prepare
 from calandria.runtime.settling import Settler
 from calandria.runtime.slots import Slot, encode_failure
+from calandria.runtime.spawning import SHORTEST_POLL, LookAgain, Spawner, waits_for
 from calandria.runtime.values import Value, load_inputs
 from calandria.statuses import StepRollback
 
 Steps = Generator[Effect, Any, None]
-Conclude = Callable[[Journal, LevelOutcome], None]
+SHORTEST_PARK = 0.05
+"""Seconds: a shorter wait is not worth giving the run back for."""
+
+Conclude = Callable[[Journal, LevelOutcome | Suspension], None]
 
 
 class Execution:
@@ -84,23 +89,24 @@ class Execution:
         self.session = environment.session
         self.journal = Journal(environment)
         self.root = root
-        self.queue: deque[tuple[Level, MapEvent]] = deque([(root, first)])
+        self.queue: deque[tuple[Level, MapEvent | LookAgain]] = deque([(root, first)])
         self.levels: dict[Level, None] = {root: None}
-        self.outcome: LevelOutcome | None = None
+        self.outcome: LevelOutcome | Suspension | None = None
         self._begin_rollback = begin_rollback
         self._conclude = conclude
         self._starting: list[Body] = []
         self._in_flight = 0
-        self._timers: list[tuple[float, int, Level, MapEvent]] = []
+        self._timers: list[tuple[float, int, Level, MapEvent | LookAgain]] = []
         self._tie = itertools.count()
         self._told: set[Stopping] = set()
         self._opener = Opener(self)
         self.settler = Settler(self)
         self._finisher = Finisher(self)
+        self._spawner = Spawner(self)
         if isinstance(root, NestedLevel) and root.announce is not None:
             self.journal.mark(*root.announce)
 
-    def drive(self) -> Generator[Effect, Any, LevelOutcome]:
+    def drive(self) -> Generator[Effect, Any, LevelOutcome | Suspension]:
         """Yield effects until the outermost level has ended; return what it came to."""
         while True:
             yield from self._serve_queue()
@@ -113,10 +119,12 @@ class Execution:
             if self.notice_stop():
                 self._call_off_starts()
                 continue
+            if self._parks():
+                continue
             yield from self._start_bodies()
             yield from self._await_next()
 
-    def post(self, level: Level, event: MapEvent) -> None:
+    def post(self, level: Level, event: MapEvent | LookAgain) -> None:
         """Let the engine see `event` in its turn."""
         self.queue.append((level, event))
 
@@ -129,7 +137,7 @@ class Execution:
         """Let go of a level that has ended."""
         self.levels.pop(level, None)
 
-    def after(self, delay: float, level: Level, event: MapEvent) -> None:
+    def after(self, delay: float, level: Level, event: MapEvent | LookAgain) -> None:
         """Post `event` in `delay` seconds."""
         due = self.environment.clock.monotonic() + max(delay, 0.0)
         heapq.heappush(self._timers, (due, next(self._tie), level, event))
@@ -142,6 +150,10 @@ class Execution:
         while self.queue:
             level, event = self.queue.popleft()
             if level not in self.levels:
+                continue
+            if isinstance(event, LookAgain):
+                assert isinstance(level, ReactorLevel)
+                yield from self._spawner.look(level, event.name, event.pause)
                 continue
             commands = self._decide(level, event)
             for command in commands:
@@ -160,6 +172,8 @@ class Execution:
         match command:
             case RunStep(name, attempt, recovery):
                 yield from self._run_step(level, name, attempt, recovery)
+            case HandOver():
+                self.outcome = Suspension()
             case Finish():
                 yield from self._finisher.finish(level, command)
             case RetryLater(name, delay):
@@ -194,7 +208,7 @@ class Execution:
         kind = level.kind_of(name)
         if slot.inputs_text is not None:
             slot.values = load_inputs(slot.inputs_text, self.environment.codec)
-        elif not (recovery and kind is NodeKind.MAP):
+        elif kind is not NodeKind.AWAIT and not (recovery and kind is NodeKind.MAP):
             if self.journal.ends_something and level.definition_of(name).runs_user_code:
                 yield from self.journal.flush()
             ready = prepare(self.environment, level, name, slot)
@@ -206,10 +220,16 @@ class Execution:
         slot.due_at = slot.finished_at = None
         self.journal.mark(level, name, state, slot)
         self._note_start(level, name, slot, attempt, recovery)
-        if kind is NodeKind.STEP:
-            self.start(bodies.run_body(self.environment, level, name, state, slot))
-        else:
-            yield from self._opener.open_forward(level, name, slot, restored=recovery)
+        match kind:
+            case NodeKind.STEP:
+                self.start(bodies.run_body(self.environment, level, name, state, slot))
+            case NodeKind.SPAWN:
+                assert isinstance(level, ReactorLevel)
+                self._spawner.dispatch(level, name, slot)
+            case NodeKind.AWAIT:
+                self.post(level, LookAgain(name, SHORTEST_POLL))
+            case NodeKind.COMPOSE | NodeKind.MAP:
+                yield from self._opener.open_forward(level, name, slot, restored=recovery)
 
     def _note_start(
         self, level: Level, name: str, slot: Slot, attempt: int, recovery: bool
@@ -356,6 +376,16 @@ class Execution:
             self._in_flight += 1
             yield Start(body)
 
+    def _parks(self) -> bool:
+        """Step aside, where that is possible, if there is nothing to do but to wait."""
+        if not self.environment.parks or self._in_flight or self._starting or not self._timers:
+            return False
+        delay = self._timers[0][0] - self.environment.clock.monotonic()
+        if delay <= SHORTEST_PARK:
+            return False
+        self.outcome = Suspension(waits_for(list(self.levels)), delay)
+        return True
+
     def _await_next(self) -> Steps:
         timeout: float | None = None
         if self._timers:
@@ -382,9 +412,15 @@ class Execution:
             self.settler.settle(flight, settlement)
 
     def notice_stop(self) -> bool:
-        """Tell the levels of an interruption or a cancel; true if it is news."""
+        """Tell the levels of an interruption or a cancel; true if it is news.
+
+        In a worker an interruption is not recorded: `Abandoned` is raised, and what was cut off
+        stays in doubt for whoever takes the run up.
+        """
         session = self.session
         if session.interruption is not None:
+            if self.environment.parks:
+                raise Abandoned(session.interruption, settled=self._in_flight == 0)
             why = Stopping.ABORTED
         elif session.cancel_reason is not None:
             why = Stopping.CANCELLED

@@ -10,6 +10,8 @@ from calandria.ports.middleware import StepInfo
 from calandria.ports.run_store import (
     Changes,
     Event,
+    JobRequest,
+    NewRun,
     RunHeader,
     StepRecord,
     StepUpdate,
@@ -34,6 +36,8 @@ class Journal:
         self._notices: list[tuple[Any, ...]] = []
         self.header: RunHeader | None = None
         self.release = False
+        self.children: list[NewRun] = []
+        self.jobs: list[JobRequest] = []
         self.ends_something = False
         """Whether what is to be written includes the end of an action that was performed."""
 
@@ -86,6 +90,8 @@ class Journal:
             changes = self._changes()
             session = self._environment.session
             yield Io(lambda: session.commit(changes))
+            if changes.jobs:
+                yield Io(lambda: self._environment.enqueue(changes.jobs))
         if self._notices:
             notices, self._notices = self._notices, []
             for notice in notices:
@@ -115,11 +121,15 @@ class Journal:
             steps=steps,
             updates=updates,
             events=self._events,
+            children=self.children,
+            jobs=self.jobs,
             release=self.release,
             now=self._environment.clock.now(),
         )
         self._marked = {}
         self._events = []
+        self.children = []
+        self.jobs = []
         self.header = None
         self.ends_something = False
         return changes

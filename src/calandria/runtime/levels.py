@@ -17,7 +17,7 @@ from calandria.engine.events import MapEvent
 from calandria.engine.maps import MapPlan, MapState, advance_map
 from calandria.engine.node_state import NodeState
 from calandria.engine.state import LevelState
-from calandria.plan.model import Node, NodeKind, Plan
+from calandria.plan.model import AWAITED, Node, NodeKind, Plan
 from calandria.results import Failure, RollbackFailure
 from calandria.runtime.slots import Slot
 from calandria.runtime.values import Value
@@ -184,7 +184,8 @@ class ReactorLevel(Level):
 
     def result(self, step: str) -> object:
         """Return the result of a step that is done."""
-        value = self.slots[step].result
+        awaited = self.slots.get(step + AWAITED)
+        value = self.slots[step].result if awaited is None else awaited.result
         return None if value is None else value.peek()
 
     def element(self) -> object:

@@ -67,7 +67,7 @@ class NestedLevel(ReactorLevel):
         definitions = {key: target.definition(owner, key) for key, target in targets.items()}
         redacted = {key: definition.redacted for key, definition in definitions.items()}
         definition = ReactorDefinition(
-            reactor=around.__class__,  # type: ignore[arg-type]  # has no class of its own
+            reactor=None,
             name=owner,
             contract=next(iter(definitions.values())).contract,
             nodes=definitions,
@@ -105,7 +105,8 @@ class NestedWork:
         backward: bool = False,
     ) -> None:
         """`backward`: the body around it compensates or undoes the step."""
-        self._environment = environment
+        # a body cannot step aside, so what it waits for is waited for where it is
+        self._environment = dataclasses.replace(environment, parks=False)
         self._backward = backward
         self._level = level
         self._name = name
@@ -299,12 +300,16 @@ class NestedWork:
     def _drive(self, level: NestedLevel, event: MapEvent) -> LevelOutcome:
         environment = self._environment
         steps = environment.execute(environment, level, event)
-        return environment.drive(steps, parallel=runs_in_parallel(level))
+        outcome = environment.drive(steps, parallel=runs_in_parallel(level))
+        assert isinstance(outcome, LevelOutcome)
+        return outcome
 
     async def _adrive(self, level: NestedLevel, event: MapEvent) -> LevelOutcome:
         environment = self._environment
         steps = environment.execute(environment, level, event)
-        return await environment.adrive(steps, nested=True, backward=self._backward)
+        outcome = await environment.adrive(steps, nested=True, backward=self._backward)
+        assert isinstance(outcome, LevelOutcome)
+        return outcome
 
     def _result(self, level: NestedLevel, outcome: LevelOutcome) -> Result[Any]:
         match outcome.ending:

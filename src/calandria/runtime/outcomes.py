@@ -18,6 +18,18 @@ class WorkStopped(BaseException):
         self.interruption = interruption
 
 
+class Abandoned(BaseException):
+    """Ends an execution in a worker that was interrupted by `cause`: the run is left for others.
+
+    `settled` tells whether nothing of it still runs in this process.
+    """
+
+    def __init__(self, cause: BaseException, *, settled: bool) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.settled = settled
+
+
 _UNREQUESTED = (asyncio.CancelledError, concurrent.futures.CancelledError)
 
 

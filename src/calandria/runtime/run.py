@@ -117,7 +117,7 @@ class Run:
     def waiting_on(self) -> list[str]:
         """What the run waits for, if anything."""
         waits_for = self._stored().header.waits_for
-        return [] if waits_for is None else [waits_for]
+        return [] if waits_for is None else waits_for.split(", ")
 
     @property
     def ready_interrupts(self) -> tuple[str, ...]:
@@ -267,7 +267,7 @@ class Run:
         Raises `UndoIncomplete` if something is left, `RunBusy` if another process executes it,
         `RunStateError` if its status rules it out.
         """
-        return self._runtime.runner.undo(self._runtime.reactor_of(self._stored()), self.id)
+        return self._runtime.runner.undo(None, self.id)
 
     def cancel(self, reason: str = "") -> None:
         """Stop the run and keep what it did; raises `RunStateError` if it has ended."""
@@ -275,7 +275,7 @@ class Run:
 
     def recover(self) -> Result[Any]:
         """Take the run up, here and now, if its process died; raises `RunBusy` if it lives."""
-        return self._runtime.runner.recover(self._runtime.reactor_of(self._stored()), self.id)
+        return self._runtime.runner.recover(None, self.id)
 
     def wait(self, timeout: float | None = None) -> Result[Any]:
         """Wait until the run has ended or is paused, and return its result.
@@ -303,10 +303,10 @@ class Run:
 
         Raises `CalandriaError` if its reactor is not loaded.
         """
-        reactor = self._runtime.reactor_of(self._stored())
+        definition = self._runtime.definition_of(self._stored())
         statuses: dict[str, str] = {}
         self._collect_statuses("", statuses)
-        return draw(reactor.definition().plan, format, statuses)
+        return draw(definition.plan, format, statuses)
 
     def _collect_statuses(self, scope: str, statuses: dict[str, str]) -> None:
         for record in self._records(scope):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
+import random
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ from calandria.errors import (
 from calandria.ports.middleware import RunInfo
 from calandria.ports.run_store import (
     Changes,
+    JobRequest,
     KeyedRun,
     Lease,
     NewRun,
@@ -33,11 +36,12 @@ from calandria.ports.run_store import (
     StoredRun,
     TakenLease,
 )
+from calandria.ports.run_store import Event as StoredEvent
 from calandria.results import Dispatched, Failure, Result
 from calandria.runtime import conclusion
 from calandria.runtime.conclusion import Concluder
 from calandria.runtime.effects import Effect
-from calandria.runtime.endings import LevelOutcome
+from calandria.runtime.endings import LevelOutcome, Suspension
 from calandria.runtime.environment import Environment
 from calandria.runtime.execution import Execution
 from calandria.runtime.identifiers import digest, new_run_id
@@ -45,8 +49,10 @@ from calandria.runtime.levels import ReactorLevel
 from calandria.runtime.lookup import stored_name
 from calandria.runtime.nested import plan_is_parallel
 from calandria.runtime.observers import Observers
-from calandria.runtime.restoring import restore_reactor
+from calandria.runtime.outcomes import Abandoned
+from calandria.runtime.restoring import DefinitionChanged, restore_reactor
 from calandria.runtime.session import Session
+from calandria.runtime.units import stored_definition
 from calandria.runtime.values import load_inputs, record_inputs, secrets_in, shown
 from calandria.statuses import FINISHED, RunStatus
 
@@ -72,13 +78,12 @@ class Job:
     execution: Execution
     parallel: bool
     concluder: Concluder
-    reactor: type[Reactor]
     inputs_digest: str = ""
 
 
 def execute(
     environment: Environment, level: ReactorLevel, event: MapEvent
-) -> Generator[Effect, Any, LevelOutcome]:
+) -> Generator[Effect, Any, LevelOutcome | Suspension]:
     """Return the execution of nested work: a level that has no run of its own."""
     return Execution(environment, level, event).drive()
 
@@ -108,7 +113,7 @@ class Runner:
         self, reactor: type[Reactor], values: dict[str, object], options: RunOptions
     ) -> Result[Any]:
         """Run a reactor on the running event loop and return what it came to."""
-        if options.idempotency_key is None:
+        if options.idempotency_key is None and not _starts_in_worker(reactor):
             begun = self._begin(reactor, values, options)
         else:
             begun = await self._runtime.in_thread(self._begin, reactor, values, options)
@@ -148,10 +153,13 @@ class Runner:
             if keyed is not None:
                 return self._keyed(reactor, keyed, inputs_digest)
         new_run = self._new_run(reactor, definition, options, text, inputs_digest)
+        if _starts_in_worker(reactor):
+            return self._dispatch(reactor, new_run)
         session = self._creating_session(new_run)
-        environment = self._environment(session, definition, seen, taken_up=False)
+        environment = self._environment(session, definition, seen, new_run)
         redacted = definition.contract.redacted
-        level = ReactorLevel(definition, new_level(definition.plan), seen, redacted_inputs=redacted)
+        state = new_level(definition.plan, definition.plan.hand_off)
+        level = ReactorLevel(definition, state, seen, redacted_inputs=redacted)
         concluder = Concluder(environment, definition)
         execution = Execution(
             environment,
@@ -164,7 +172,21 @@ class Runner:
         execution.journal.notice("lease_taken", environment.run)
         execution.journal.notice("run_started", environment.run)
         parallel = plan_is_parallel(definition.plan)
-        return Job(environment, execution, parallel, concluder, reactor, inputs_digest)
+        return Job(environment, execution, parallel, concluder, inputs_digest)
+
+    def _dispatch(self, reactor: type[Reactor], new_run: NewRun) -> Result[Any]:
+        """Record a run for a worker to begin: nothing of it executes here."""
+        new_run = conclusion.with_header(new_run, RunHeader(RunStatus.PENDING))
+        now = new_run.created_at
+        jobs = [JobRequest(new_run.id)]
+        changes = Changes(events=[StoredEvent(1, now, "run.created")], jobs=jobs, now=now)
+        created = self._services.store.create_run(
+            new_run, changes, owner=None, ttl=self._services.settings.lease_seconds
+        )
+        if isinstance(created, KeyedRun):
+            return self._keyed(reactor, created, new_run.inputs_digest or "")
+        self._runtime.enqueue(jobs)
+        return Dispatched(new_run.id)
 
     def _new_run(
         self,
@@ -215,7 +237,8 @@ class Runner:
             return conclusion.pruned_result(keyed, self._services.codec)
         if stored.header.status in FINISHED or stored.header.status is RunStatus.PAUSED:
             return self._runtime.result_of(stored)
-        if stored.lease_live:
+        if stored.lease_live or stored.lease_owner is None:
+            # someone executes it, or it was put down in good order for a worker to go on with
             return Dispatched(keyed.run_id)
         try:
             return self.recover(reactor, keyed.run_id)
@@ -224,7 +247,7 @@ class Runner:
 
     # existing runs
 
-    def recover(self, reactor: type[Reactor], run_id: str) -> Result[Any]:
+    def recover(self, reactor: type[Reactor] | None, run_id: str) -> Result[Any]:
         """Take up a run whose process died, and return what it came to.
 
         A run that has ended, or is paused, is left as it is. Raises `UnknownRun`, or `RunBusy`
@@ -233,26 +256,83 @@ class Runner:
         stored = self._load(reactor, run_id)
         if stored.header.status in FINISHED or stored.header.status is RunStatus.PAUSED:
             return self._runtime.result_of(stored)
+        definition = self._runtime.definition_of(stored)
         taken = self._take(reactor, run_id)
         status = taken.stored.header.status
         if status in FINISHED or status is RunStatus.PAUSED:
             self._release(taken.lease)
             return self._runtime.result_of(taken.stored)
-        limit = self._services.settings.max_recoveries
-        event: MapEvent = TakenUp(limit)
-        if status is RunStatus.ROLLING_BACK and taken.stored.header.trigger == conclusion.UNDO:
-            event = UndoAsked(limit)
-        elif taken.stored.cancel_requested is not None and status is not RunStatus.ROLLING_BACK:
-            event = Stopped(Stopping.CANCELLED)
-        return self._drive(self._resume(reactor, taken, event))
+        return self._drive(self._resume(definition, taken, self._going_on(taken)))
 
-    def undo(self, reactor: type[Reactor], run_id: str) -> Result[Any]:
+    def perform(self, taken: TakenLease, *, parks: bool = True) -> None:
+        """Go on with a run that a worker has just taken, as far as it goes without waiting.
+
+        A run that has ended or is paused is put down again; so is one whose reactor is not known
+        here, to be looked at later by a worker that knows it.
+        """
+        status = taken.stored.header.status
+        if status in FINISHED or status is RunStatus.PAUSED:
+            self._release(taken.lease)
+            return
+        definition = stored_definition(taken.stored.run.reactor)
+        if definition is None:
+            self._put_down(taken, f"reactor {taken.stored.run.reactor}")
+            return
+        try:
+            job = self._resume(definition, taken, self._going_on(taken), parks=parks)
+        except DefinitionChanged as error:
+            logger.error("event=run.misfit run=%s error=%r", taken.lease.run_id, str(error))
+            return
+        try:
+            self._drive(job)
+        except Abandoned as abandoned:
+            logger.warning(
+                "event=run.abandoned run=%s cause=%r", taken.lease.run_id, abandoned.cause
+            )
+            if abandoned.settled:
+                self._put_down_taken(job.environment.session.lease, taken.stored.header, None)
+            raise abandoned.cause from None
+
+    def _going_on(self, taken: TakenLease) -> MapEvent:
+        """Return the event with which a run that was taken goes on."""
+        limit = self._services.settings.max_recoveries
+        header = taken.stored.header
+        if header.status is RunStatus.ROLLING_BACK and header.trigger == conclusion.UNDO:
+            return UndoAsked(limit)
+        rolling_back = header.status is RunStatus.ROLLING_BACK
+        if taken.stored.cancel_requested is not None and not rolling_back:
+            return Stopped(Stopping.CANCELLED)
+        return TakenUp(limit)
+
+    def _put_down(self, taken: TakenLease, waits_for: str) -> None:
+        header = taken.stored.header
+        if header.waits_for != waits_for:
+            logger.warning(
+                "event=run.unknown_reactor run=%s reactor=%s detail=%r",
+                taken.lease.run_id,
+                taken.stored.run.reactor,
+                "left for a worker that knows it",
+            )
+        self._put_down_taken(taken.lease, header, waits_for)
+
+    def _put_down_taken(self, lease: Lease, header: RunHeader, waits_for: str | None) -> None:
+        """Give a run back unchanged, to be looked at again after a while."""
+        now = self._services.clock.now()
+        delay = self._services.settings.snooze_seconds(random.random())
+        wake_at = None if waits_for is None else now + delay
+        header = dataclasses.replace(header, waits_for=waits_for, wake_at=wake_at)
+        jobs = [JobRequest(lease.run_id, delay)]
+        changes = Changes(header=header, jobs=jobs, release=True, now=now)
+        self._services.store.commit(lease, changes)
+        self._runtime.enqueue(jobs)
+
+    def undo(self, reactor: type[Reactor] | None, run_id: str) -> Result[Any]:
         """Undo what is outstanding of a run that has ended or stopped, newest first.
 
         Raises `UndoIncomplete` if something is left, `UnknownRun`, `RunBusy` if another process
         holds it for longer than `undo_wait`, or `RunStateError` if its status rules it out.
         """
-        self._load(reactor, run_id)
+        definition = self._runtime.definition_of(self._load(reactor, run_id))
         taken = self._take(reactor, run_id, wait=self._services.settings.undo_wait_seconds)
         header = taken.stored.header
         refusal = conclusion.undo_refusal(taken.stored)
@@ -262,7 +342,7 @@ class Runner:
         if conclusion.nothing_outstanding(header):
             self._release(taken.lease)
             return self._runtime.result_of(taken.stored)
-        job = self._resume(reactor, taken, UndoAsked(self._services.settings.max_recoveries))
+        job = self._resume(definition, taken, UndoAsked(self._services.settings.max_recoveries))
         job.concluder.undoing(header)
         result = self._drive(job)
         job.concluder.raise_if_incomplete(run_id)
@@ -273,38 +353,45 @@ class Runner:
 
         Raises `UnknownRun`, or `RunStateError` on a run that has ended or is rolling back.
         """
-        stored = self._services.store.load_run(run_id)
-        if stored is not None and not stored.lease_live:
+        stored = self._load(reactor, run_id)
+        if not stored.lease_live:
             # without a live owner it is stopped here, which takes its reactor
-            self._runtime.reactor_of(stored)
-        if reactor is not None:
-            self._load(reactor, run_id)
-        stored = self._services.store.request_cancel(run_id, reason)
-        if stored is None:
+            self._runtime.definition_of(stored)
+        requested = self._services.store.request_cancel(run_id, reason)
+        if requested is None:
             raise self._unknown(reactor, run_id)
-        if stored.header.status in FINISHED or stored.header.status is RunStatus.ROLLING_BACK:
+        status = requested.header.status
+        if status in FINISHED or status is RunStatus.ROLLING_BACK:
             raise RunStateError(
-                f"Run {run_id} is {stored.header.status.value}: it cannot be cancelled. "
+                f"Run {run_id} is {status.value}: it cannot be cancelled. "
                 "Use undo to reverse what it did."
             )
         session = self._runtime.keeper.session(run_id)
         if session is not None:
             session.cancel(reason)
-        elif not stored.lease_live:
-            self._cancel_here(run_id, stored)
+        elif not requested.lease_live:
+            self._cancel_here(reactor, run_id)
 
-    def _cancel_here(self, run_id: str, stored: StoredRun) -> None:
-        reactor = self._runtime.reactor_of(stored)
+    def _cancel_here(self, reactor: type[Reactor] | None, run_id: str) -> None:
         with contextlib.suppress(RunBusy):
             taken = self._take(reactor, run_id)
-            if taken.stored.header.status is not RunStatus.RUNNING:
+            status = taken.stored.header.status
+            if status in FINISHED or status is RunStatus.ROLLING_BACK:
                 self._release(taken.lease)
                 return
-            self._drive(self._resume(reactor, taken, Stopped(Stopping.CANCELLED)))
+            definition = self._runtime.definition_of(taken.stored)
+            job = self._resume(definition, taken, Stopped(Stopping.CANCELLED))
+            self._drive(job)
 
-    def _resume(self, reactor: type[Reactor], taken: TakenLease, event: MapEvent) -> Job:
+    def _resume(
+        self,
+        definition: ReactorDefinition,
+        taken: TakenLease,
+        event: MapEvent,
+        *,
+        parks: bool = False,
+    ) -> Job:
         """Return the job that goes on with a run under a lease just taken."""
-        definition = reactor.definition()
         self._runtime.learn(definition)
         stored = taken.stored
         session = Session(
@@ -314,12 +401,19 @@ class Runner:
             last_sequence=taken.last_sequence,
             last_order=taken.last_completed_order,
         )
+        session.cancel_reason = stored.cancel_requested
         try:
             inputs = load_inputs(stored.run.inputs, self._services.codec)
-            environment = self._environment(session, definition, inputs, taken_up=True)
+            environment = self._environment(
+                session, definition, inputs, stored.run, taken_up=True, parks=parks
+            )
             level = restore_reactor(
                 environment, definition, inputs, redacted_inputs=definition.contract.redacted
             )
+        except DefinitionChanged:
+            waits_for = f"definition {stored.run.reactor}" if parks else None
+            self._put_down_taken(taken.lease, stored.header, waits_for)
+            raise
         except CalandriaError:
             self._release(taken.lease)
             raise
@@ -340,15 +434,15 @@ class Runner:
             begin_rollback=concluder.begin_rollback,
             conclude=concluder.conclude,
         )
+        concluder.take_up(execution.journal)
         execution.journal.event("run.taken_up", epoch=taken.lease.epoch)
         execution.journal.notice("lease_taken", environment.run)
         execution.journal.notice("run_started", environment.run)
-        parallel = plan_is_parallel(definition.plan)
-        return Job(environment, execution, parallel, concluder, reactor)
+        return Job(environment, execution, plan_is_parallel(definition.plan), concluder)
 
-    def _load(self, reactor: type[Reactor], run_id: str) -> StoredRun:
+    def _load(self, reactor: type[Reactor] | None, run_id: str) -> StoredRun:
         stored = self._services.store.load_run(run_id)
-        if stored is None or stored.run.reactor != stored_name(reactor):
+        if stored is None or (reactor is not None and stored.run.reactor != stored_name(reactor)):
             raise self._unknown(reactor, run_id)
         return stored
 
@@ -356,7 +450,7 @@ class Runner:
         of = f" of {reactor.definition().name}" if reactor is not None else ""
         return UnknownRun(f"There is no run {run_id!r}{of} in {self._runtime.storage_url}.")
 
-    def _take(self, reactor: type[Reactor], run_id: str, wait: float = 0.0) -> TakenLease:
+    def _take(self, reactor: type[Reactor] | None, run_id: str, wait: float = 0.0) -> TakenLease:
         clock = self._services.clock
         deadline = clock.monotonic() + wait
         while True:
@@ -385,8 +479,10 @@ class Runner:
         session: Session,
         definition: ReactorDefinition,
         inputs: dict[str, Any],
+        stored: NewRun,
         *,
-        taken_up: bool,
+        taken_up: bool = False,
+        parks: bool = False,
     ) -> Environment:
         redacted = definition.contract.redacted
         run = RunInfo(
@@ -404,6 +500,10 @@ class Runner:
             loop=self._runtime.loop,
             pool=self._runtime.pool,
             execute=execute,
+            stored_reactor=stored.reactor,
+            parent_id=stored.parent_id,
+            parks=parks,
+            enqueue=self._runtime.enqueue,
             secrets=secrets_in(inputs, redacted),
         )
 
@@ -435,6 +535,8 @@ class Runner:
                 with contextlib.suppress(StorageError):
                     self._release(session.lease)
             raise
+        except Abandoned:
+            raise
         except BaseException as interruption:
             first = session.interruption is None
             session.interrupt(interruption)
@@ -459,3 +561,8 @@ class Runner:
             session.give_up(changes)
         except StorageError as error:
             logger.error("event=run.abort_failed run=%s error=%r", session.run_id, str(error))
+
+
+def _starts_in_worker(reactor: type[Reactor]) -> bool:
+    hand_off = reactor.definition().plan.hand_off
+    return hand_off is not None and hand_off.at_once

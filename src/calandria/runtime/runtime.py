@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import threading
@@ -18,24 +19,32 @@ from calandria.codec import JsonCodec, TypeRegistry
 from calandria.definition.node_definition import ReactorDefinition
 from calandria.definition.reactors import Reactor
 from calandria.errors import CalandriaError, UnknownRun
+from calandria.jobs.embedded import EmbeddedJobs
+from calandria.jobs.wakeups import Wakeups, wake_directory
 from calandria.plan.model import NodeKind
 from calandria.ports.clock import Clock, SystemClock
 from calandria.ports.codec import Codec
+from calandria.ports.jobs import JobBackend, JobStore
 from calandria.ports.middleware import MiddlewareFactory
-from calandria.ports.run_store import RunCursor, RunFilter, RunStore, StoredRun
+from calandria.ports.run_store import JobRequest, RunCursor, RunFilter, RunStore, StoredRun
 from calandria.results import Dispatched, Result
 from calandria.runtime import conclusion
 from calandria.runtime.event_loop import BackgroundLoop
 from calandria.runtime.identifiers import owner_name
+from calandria.runtime.immediate import ImmediateJobs
 from calandria.runtime.leases import LeaseKeeper
-from calandria.runtime.lookup import loaded_reactor, stored_name
+from calandria.runtime.lookup import stored_name
 from calandria.runtime.map_result import BoundCodec, register_map_result
 from calandria.runtime.run import Run
 from calandria.runtime.runner import Runner
 from calandria.runtime.session import Services
 from calandria.runtime.settings import Settings
+from calandria.runtime.units import stored_definition
+from calandria.runtime.worker import Worker
 from calandria.statuses import RunStatus
 from calandria.storage import open_store
+
+logger = logging.getLogger("calandria.runtime")
 
 T = TypeVar("T")
 
@@ -57,6 +66,8 @@ class Runtime(AbstractContextManager["Runtime"]):
     Args:
         storage: a URL (`sqlite:///path`, `memory://`), or a run store. The default is
             `CALANDRIA_STORAGE`, or `sqlite:///calandria.db`.
+        jobs: what carries work to workers: `"embedded"` (the storage itself), `"immediate"` (each
+            job is performed by who causes it, for tests), or a job back end.
         middleware: classes, or callables, that make the hooks of each run.
         settings: defaults to what the environment says.
         clock: the time, for tests.
@@ -69,6 +80,7 @@ class Runtime(AbstractContextManager["Runtime"]):
         self,
         storage: str | RunStore | None = None,
         *,
+        jobs: str | JobBackend = "embedded",
         middleware: Sequence[MiddlewareFactory] = (),
         settings: Settings | None = None,
         clock: Clock | None = None,
@@ -89,6 +101,9 @@ class Runtime(AbstractContextManager["Runtime"]):
         self.loop = BackgroundLoop()
         self.keeper = LeaseKeeper(store, self.settings.lease_seconds)
         self.runner = Runner(self)
+        self.workers: set[Worker] = set()
+        self.wakeups = Wakeups(_wake_directory(self.storage_url))
+        self.jobs = self._job_backend(jobs)
         self._owner = (os.getpid(), owner_name())
         self._pool: tuple[int, ThreadPoolExecutor] | None = None
         self._lock = threading.Lock()
@@ -145,6 +160,53 @@ class Runtime(AbstractContextManager["Runtime"]):
         """Whether the storage was made ready."""
         return self._prepared
 
+    def _job_backend(self, jobs: str | JobBackend) -> JobBackend:
+        if jobs == "embedded":
+            return EmbeddedJobs(self.wakeups)
+        if jobs == "immediate":
+            return ImmediateJobs(self)
+        if isinstance(jobs, str):
+            raise CalandriaError(f"jobs={jobs!r}: use 'embedded', 'immediate', or a job back end.")
+        return jobs
+
+    @property
+    def job_store(self) -> JobStore:
+        """The storage's job table; raises `CalandriaError` if it has none."""
+        found: JobStore | None = getattr(self.services.store, "jobs", None)
+        if found is None:
+            raise CalandriaError(
+                f"{self.storage_url} keeps no jobs: use a SQL storage, or another job back end."
+            )
+        return found
+
+    def enqueue(self, jobs: Sequence[JobRequest]) -> None:
+        """Have workers look at runs whose jobs were just committed."""
+        try:
+            self.jobs.enqueue(jobs)
+        except Exception:
+            # the runs are recorded: a sweep finds those whose job is lost
+            logger.exception("event=jobs.enqueue_failed runs=%r", [job.run_id for job in jobs])
+
+    def start_worker(self, threads: int = 4) -> Worker:
+        """Start a worker in this process: `threads` threads that perform jobs in the background.
+
+        Stop it with its `stop`, or by closing the runtime. Raises `CalandriaError` if the storage
+        keeps no jobs.
+        """
+        return Worker(self, threads).start()
+
+    def sweep(self) -> int:
+        """Put runs back to work that lost their process or their job; return how many."""
+        found = self.job_store.sweep(
+            pending_after=self.settings.sweep_seconds, now=self.services.clock.now()
+        )
+        if found:
+            logger.warning("event=sweep.found runs=%d", found)
+            self.wakeups.notify(found)
+        if self.settings.retention is not None:
+            self.prune()
+        return found
+
     async def in_thread(self, call: Callable[..., T], *arguments: Any) -> T:
         """Perform a blocking call in a thread of the pool."""
         loop = asyncio.get_running_loop()
@@ -174,19 +236,18 @@ class Runtime(AbstractContextManager["Runtime"]):
             self.learn(definition)
 
     def loaded(self, stored: StoredRun) -> ReactorDefinition | None:
-        """Return the definition of a stored run's reactor, or `None` if it is not loaded."""
-        reactor = loaded_reactor(stored.run.reactor)
-        return None if reactor is None else reactor.definition()
+        """Return the definition of a stored run, or `None` if its reactor is not loaded."""
+        return stored_definition(stored.run.reactor)
 
-    def reactor_of(self, stored: StoredRun) -> type[Reactor]:
-        """Return the reactor of a stored run; raises `CalandriaError` if it is not loaded."""
-        reactor = loaded_reactor(stored.run.reactor)
-        if reactor is None:
+    def definition_of(self, stored: StoredRun) -> ReactorDefinition:
+        """Return the definition of a stored run; raises `CalandriaError` if it is not loaded."""
+        definition = self.loaded(stored)
+        if definition is None:
             module, _, name = stored.run.reactor.partition(":")
             raise CalandriaError(
                 f"Run {stored.run.id} is of {name}, which is not loaded: import {module!r} first."
             )
-        return reactor
+        return definition
 
     def map_names(self, stored: StoredRun) -> frozenset[str]:
         """Return the names of the maps at the top of a stored run's reactor, if it is loaded."""
@@ -262,6 +323,8 @@ class Runtime(AbstractContextManager["Runtime"]):
         """Close the storage and stop the threads; idempotent. Refused while runs execute."""
         if self._closed:
             return
+        for worker in tuple(self.workers):
+            worker.stop()
         if self.busy:
             raise CalandriaError(
                 f"The runtime on {self.storage_url} still executes runs: wait for them to end."
@@ -271,6 +334,7 @@ class Runtime(AbstractContextManager["Runtime"]):
         self.loop.close()
         if self._pool is not None and self._pool[0] == os.getpid():
             self._pool[1].shutdown(wait=False)
+        self.jobs.close()
         self.services.store.close()
 
     def __enter__(self) -> Runtime:
@@ -293,6 +357,11 @@ class Runtime(AbstractContextManager["Runtime"]):
         self._lock = threading.Lock()
         self._pool = None
         self.loop.forget()
+
+
+def _wake_directory(storage_url: str) -> str | None:
+    _, separator, path = storage_url.partition("sqlite:///")
+    return wake_directory(path) if separator else None
 
 
 def _annotations(definition: ReactorDefinition) -> Iterator[object]:
@@ -341,6 +410,7 @@ def default_runtime() -> Runtime:
 def configure(
     *,
     storage: str | RunStore | None = None,
+    jobs: str | JobBackend = "embedded",
     middleware: Sequence[MiddlewareFactory] = (),
     settings: Settings | None = None,
 ) -> Runtime:
@@ -350,7 +420,7 @@ def configure(
     `StorageError` for a storage URL that is not understood.
     """
     global _default
-    runtime = Runtime(storage, middleware=middleware, settings=settings)
+    runtime = Runtime(storage, jobs=jobs, middleware=middleware, settings=settings)
     with _default_lock:
         if _default is not None:
             _default.close()

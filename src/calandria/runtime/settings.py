@@ -27,6 +27,16 @@ class Settings:
     """How often crashes may cut one action off before it counts as failed."""
     undo_wait: float | timedelta = 5.0
     """How long `undo` waits for a run that another process executes."""
+    sweep_interval: float | timedelta = 30.0
+    """How often a worker looks for runs that lost their process or their job."""
+    snooze_base_delay: float | timedelta = 5.0
+    """How long a run that no worker here can go on with is left, before it is looked at again."""
+    snooze_jitter: float | timedelta = 5.0
+    """How much longer, at random, so that not all come back at once."""
+    wait_timeout: float | timedelta = 30.0
+    """How long a caller's process waits for a spawned unit whose result a step uses."""
+    park_timeout: float | timedelta = 3600.0
+    """How long after its dispatch a worker's run waits for such a unit."""
     max_value_bytes: int = DEFAULT_MAX_VALUE_BYTES
     """The largest value the journal takes, encoded."""
     retention: float | timedelta | None = None
@@ -42,6 +52,11 @@ class Settings:
         self._require("lease_ttl", self.lease_ttl, minimum=0.05)
         self._require("max_recoveries", self.max_recoveries, minimum=0)
         self._require("undo_wait", self.undo_wait, minimum=0)
+        self._require("sweep_interval", self.sweep_interval, minimum=0.05)
+        self._require("snooze_base_delay", self.snooze_base_delay, minimum=0)
+        self._require("snooze_jitter", self.snooze_jitter, minimum=0)
+        self._require("wait_timeout", self.wait_timeout, minimum=0)
+        self._require("park_timeout", self.park_timeout, minimum=0)
         self._require("max_value_bytes", self.max_value_bytes, minimum=1)
         if self.retention is not None:
             self._require("retention", self.retention, minimum=0)
@@ -67,6 +82,26 @@ class Settings:
     def undo_wait_seconds(self) -> float:
         """`undo_wait` in seconds."""
         return cast(float, self.undo_wait)
+
+    @property
+    def wait_seconds(self) -> float:
+        """`wait_timeout` in seconds."""
+        return cast(float, self.wait_timeout)
+
+    @property
+    def park_seconds(self) -> float:
+        """`park_timeout` in seconds."""
+        return cast(float, self.park_timeout)
+
+    @property
+    def sweep_seconds(self) -> float:
+        """`sweep_interval` in seconds."""
+        return cast(float, self.sweep_interval)
+
+    def snooze_seconds(self, randomness: float) -> float:
+        """Return how long to leave a run alone; `randomness` is a number from 0 to 1."""
+        base, jitter = cast(float, self.snooze_base_delay), cast(float, self.snooze_jitter)
+        return base + jitter * randomness
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:

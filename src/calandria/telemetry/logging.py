@@ -60,6 +60,14 @@ class LoggingMiddleware(Middleware):
         """Log `run.paused` at INFO."""
         self._run(logging.INFO, "run.paused", run)
 
+    def run_handed_over(self, run: RunInfo) -> None:
+        """Log `run.handed_over` at INFO."""
+        self._run(logging.INFO, "run.handed_over", run)
+
+    def run_parked(self, run: RunInfo, waits_for: str) -> None:
+        """Log `run.parked` at INFO, with what it waits for."""
+        self._run(logging.INFO, "run.parked", run, waits_for=waits_for)
+
     def run_cancelled(self, run: RunInfo, reason: str | None) -> None:
         """Log `run.cancelled` at WARNING."""
         self._run(logging.WARNING, "run.cancelled", run, reason=reason)

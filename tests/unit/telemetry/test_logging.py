@@ -34,6 +34,8 @@ HOOKS: dict[str, tuple[Any, ...]] = {
     "run_failed": (RUN, FAILURE),
     "run_halted": (RUN, "enough"),
     "run_paused": (RUN,),
+    "run_handed_over": (RUN,),
+    "run_parked": (RUN, "unit email"),
     "run_cancelled": (RUN, "by ann"),
     "run_aborted": (RUN, KeyboardInterrupt()),
     "step_started": (STEP,),
@@ -75,7 +77,7 @@ def test_every_hook_there_is_has_its_line() -> None:
     assert hooks - {"__init__"} == set(HOOKS)
     for hook, arguments in HOOKS.items():
         line = written("json", hook, *arguments)
-        assert json.loads(line)["event"] == hook.replace("_", ".")
+        assert json.loads(line)["event"] == hook.replace("_", ".", 1)
 
 
 def test_a_step_is_one_line_of_keys_and_values() -> None:

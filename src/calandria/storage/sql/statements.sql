@@ -275,3 +275,78 @@ SELECT number FROM calandria_schema ORDER BY number
 -- name: record_migration
 -- Note that a migration was applied.
 INSERT INTO calandria_schema (number, name) VALUES (:number, :name)
+
+-- name: insert_child
+-- Create a run together with its parent's commit; changes nothing if it exists.
+INSERT INTO calandria_runs (
+    run_id, reactor, shape, root_id, parent_id, parent_path,
+    idempotency_key, inputs_digest, correlation_id, created_at, updated_at,
+    status, rollback, epoch, last_sequence, last_completed_order)
+VALUES (
+    :run_id, :reactor, :shape, :root_id, :parent_id, :parent_path,
+    :idempotency_key, :inputs_digest, :correlation_id, :created_at, :created_at,
+    :status, :rollback, 0, 0, 0)
+ON CONFLICT (run_id) DO NOTHING
+
+-- name: add_job
+-- Have a run looked at; of two jobs for one run the sooner stays.
+INSERT INTO calandria_jobs (run_id, due, due_boot)
+VALUES (:run_id, :clock_now + :delay, :clock_boot)
+ON CONFLICT (run_id) DO UPDATE SET due = excluded.due, due_boot = excluded.due_boot
+WHERE calandria_jobs.due_boot <> excluded.due_boot OR calandria_jobs.due > excluded.due
+
+-- name: find_due_job
+-- The job due longest whose run nobody executes. A job of another boot is due at once.
+SELECT j.run_id FROM calandria_jobs AS j JOIN calandria_runs AS r ON r.run_id = j.run_id
+WHERE (j.due <= :clock_now OR j.due_boot <> :clock_boot) AND (
+    r.lease_owner IS NULL OR r.lease_boot <> :clock_boot OR r.lease_expires <= :clock_now)
+ORDER BY j.due, j.run_id LIMIT 1
+
+-- name: delete_job
+-- A job that a worker has taken.
+DELETE FROM calandria_jobs WHERE run_id = :run_id
+
+-- name: delete_orphan_jobs
+-- Jobs whose run is gone.
+DELETE FROM calandria_jobs WHERE run_id NOT IN (SELECT run_id FROM calandria_runs)
+
+-- name: next_job
+-- In how many seconds the next job is due that is not due yet.
+SELECT min(due) - :clock_now FROM calandria_jobs WHERE due > :clock_now
+
+-- name: sweep
+-- Give a job to every run that lost its owner or its job.
+INSERT INTO calandria_jobs (run_id, due, due_boot)
+SELECT r.run_id, :clock_now, :clock_boot FROM calandria_runs AS r
+WHERE (r.status = 'pending' OR r.status = 'running' OR r.status = 'rolling_back')
+    AND (r.lease_owner IS NULL OR r.lease_boot <> :clock_boot OR r.lease_expires <= :clock_now)
+    AND (
+        r.lease_owner IS NOT NULL
+        OR (r.waits_for IS NULL AND r.updated_at < :now - :pending_after)
+        OR (r.waits_for IS NOT NULL AND r.wake_at < :now - :pending_after))
+    AND NOT EXISTS (SELECT 1 FROM calandria_jobs AS j WHERE j.run_id = r.run_id)
+
+-- name: report_worker
+-- What a worker says of itself.
+INSERT INTO calandria_workers
+    (owner, host, process, threads, started_at, seen_at, running, performed, draining)
+VALUES (
+    :owner, :host, :process, :threads, :started_at, :seen_at, :running, :performed, :draining)
+ON CONFLICT (owner) DO UPDATE SET
+    seen_at = excluded.seen_at,
+    running = excluded.running,
+    performed = excluded.performed,
+    draining = excluded.draining
+
+-- name: remove_worker
+-- A worker that has ended.
+DELETE FROM calandria_workers WHERE owner = :owner
+
+-- name: forget_workers
+-- Workers that were not seen for long: they died without a word.
+DELETE FROM calandria_workers WHERE seen_at < :seen_before
+
+-- name: list_workers
+-- All workers, the one seen last first.
+SELECT owner, host, process, threads, started_at, seen_at, running, performed, draining
+FROM calandria_workers ORDER BY seen_at DESC, owner

@@ -26,6 +26,7 @@ from calandria.ports.run_store import (
 from calandria.statuses import FINISHED, StepStatus
 from calandria.storage.sql import rows, schema
 from calandria.storage.sql.database import Database, Session
+from calandria.storage.sql.job_table import JobTable, add_job
 from calandria.storage.sql.listing import listing_queries
 from calandria.storage.sql.pruning import prune
 from calandria.storage.sql.schema import Migration, load_migrations
@@ -54,6 +55,8 @@ class SqlRunStore:
     def __init__(self, database: Database, migrations: Sequence[Migration] | None = None) -> None:
         self._database = database
         self._migrations = load_migrations() if migrations is None else tuple(migrations)
+        self.jobs = JobTable(database)
+        """The job table; see `JobStore`."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -85,6 +88,7 @@ class SqlRunStore:
             session.execute(STATEMENTS["insert_run"], values)
             session.execute(STATEMENTS["insert_run_values"], values)
             _write_journal(session, run.id, changes)
+            _write_jobs(session, changes)
         return None if owner is None else Lease(run.id, owner, 1)
 
     def take_lease(self, run_id: str, *, owner: str, ttl: float) -> TakenLease | StoredRun | None:
@@ -124,6 +128,8 @@ class SqlRunStore:
         with self._database.write() as session:
             reason = _write_run(session, lease, changes.header, values)
             _write_journal(session, lease.run_id, changes)
+            if changes.jobs or changes.children:
+                _write_jobs(session, changes)
         return reason
 
     def load_run(self, run_id: str) -> StoredRun | None:
@@ -235,6 +241,15 @@ def _write_journal(session: Session, run_id: str, changes: Changes) -> None:
             )
     for event in changes.events:
         session.execute(_APPEND_EVENT, rows.event_values(run_id, event))
+
+
+def _write_jobs(session: Session, changes: Changes) -> None:
+    for child in changes.children:
+        values = rows.run_values(child) | rows.header_values(child.header)
+        if session.execute(STATEMENTS["insert_child"], values):
+            session.execute(STATEMENTS["insert_run_values"], values)
+    for job in changes.jobs:
+        add_job(session, job)
 
 
 def _load_run(session: Session, run_id: str) -> StoredRun | None:

@@ -1,0 +1,157 @@
+"""Spawned units: dispatched once, in the commit of the parent's own record; awaited by readers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from calandria.engine.events import Outcome, Settled
+from calandria.plan.model import AWAITED
+from calandria.ports.run_store import JobRequest, NewRun, RunHeader, StoredRun
+from calandria.results import Failure, Success
+from calandria.runtime import conclusion
+from calandria.runtime.effects import Effect, Io
+from calandria.runtime.levels import Level, MapLevel, ReactorLevel
+from calandria.runtime.lookup import stored_name
+from calandria.runtime.slots import Slot
+from calandria.runtime.units import child_id
+from calandria.runtime.values import Value
+from calandria.statuses import FINISHED, RunStatus
+
+if TYPE_CHECKING:
+    from calandria.runtime.execution import Execution
+
+Steps = Generator[Effect, Any, None]
+
+GRACE = 0.02
+"""Seconds a worker gives a unit to settle before it parks the run that waits for it."""
+SHORTEST_POLL = 0.005
+LONGEST_POLL = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Time to see whether the unit that a step waits for has settled. `pause` is to the next."""
+
+    name: str
+    pause: float
+
+
+class Spawner:
+    """Dispatches spawned units for an execution, and waits for those whose outcome is used."""
+
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+        self._environment = execution.environment
+
+    def dispatch(self, level: ReactorLevel, name: str, slot: Slot) -> None:
+        """Create the unit's run and its job in the next commit; the step is done with that."""
+        environment, journal = self._environment, self._execution.journal
+        definition = level.definition_of(name)
+        run_id = child_id(environment.run.run_id, slot.path)
+        if definition.reactor is not None:
+            stored, shape = stored_name(definition.reactor), definition.reactor.definition().shape
+        else:
+            stored, shape = f"{environment.stored_reactor}/{slot.path}", ""
+        assert slot.inputs_text is not None
+        journal.children.append(
+            NewRun(
+                id=run_id,
+                reactor=stored,
+                shape=shape,
+                inputs=slot.inputs_text,
+                header=RunHeader(RunStatus.PENDING),
+                created_at=environment.clock.now(),
+                root_id=environment.run.root_id,
+                parent_id=environment.run.run_id,
+                parent_path=slot.path,
+            )
+        )
+        journal.jobs.append(JobRequest(run_id))
+        slot.finished_at = environment.clock.now()
+        slot.result = Value.record(run_id, environment.codec)
+        slot.unsaved_result = slot.result.text
+        order = environment.session.next_order()
+        self._execution.post(level, Settled(name, Outcome.SUCCEEDED, order))
+
+    def look(self, level: ReactorLevel, name: str, pause: float = SHORTEST_POLL) -> Steps:
+        """Settle an awaiting step if its unit has settled or time is up; else look again later."""
+        if name not in level.state.awaiting:
+            return
+        # the unit's run, and its job, must be in the storage before anyone looks
+        yield from self._execution.journal.flush()
+        spawned = level.slot(name.removesuffix(AWAITED))
+        assert spawned.result is not None
+        unit_id = spawned.result.peek()
+        stored: StoredRun | None = yield Io(lambda: self._environment.store.load_run(unit_id))
+        if stored is None or stored.header.status in FINISHED:
+            self._settle(level, name, spawned, stored, unit_id)
+            return
+        left = self._time_left(level, name, spawned)
+        if left <= 0:
+            self._time_out(level, name, spawned, unit_id)
+        elif self._environment.parks:
+            self._execution.after(min(left, max(pause, GRACE)), level, LookAgain(name, left))
+        else:
+            later = LookAgain(name, min(pause * 2, LONGEST_POLL))
+            self._execution.after(min(left, pause), level, later)
+
+    def _settle(
+        self,
+        level: ReactorLevel,
+        name: str,
+        spawned: Slot,
+        stored: StoredRun | None,
+        unit_id: str,
+    ) -> None:
+        codec, slot = self._environment.codec, level.slot(name)
+        value: Any = Failure(f"run {unit_id} is not in the storage any more: it was pruned")
+        if stored is not None:
+            result = conclusion.stored_result(stored, codec)
+            value = result.value if isinstance(result, Success) else None
+            if isinstance(result, Failure):
+                value = dataclasses.replace(result, exception=None)
+        slot.finished_at = self._environment.clock.now()
+        slot.result = Value.record(value, codec)
+        slot.unsaved_result = slot.result.text
+        order = self._environment.session.next_order()
+        self._execution.post(level, Settled(name, Outcome.SUCCEEDED, order))
+
+    def _time_left(self, level: ReactorLevel, name: str, spawned: Slot) -> float:
+        settings, now = self._environment.session.services.settings, self._environment.clock.now()
+        if self._environment.parks:
+            limit, since = settings.park_seconds, spawned.finished_at or spawned.started_at
+        else:
+            limit, since = settings.wait_seconds, level.slot(name).started_at
+        # a wall clock that was set back must not make the wait longer than its limit
+        return min(limit - (now - since), limit)
+
+    def _time_out(self, level: ReactorLevel, name: str, spawned: Slot, unit_id: str) -> None:
+        settings = self._environment.session.services.settings
+        parks = self._environment.parks
+        limit = settings.park_seconds if parks else settings.wait_seconds
+        setting = "park_timeout" if parks else "wait_timeout"
+        failure = Failure(
+            f"{level.reactor_name}.{spawned.path}: the spawned unit (run {unit_id}) has not "
+            f"settled within {limit:g} s ({setting}). It goes on; no worker may be running.",
+            retryable=False,
+            exception_class="WaitTimeout",
+        )
+        self._execution.settler.fail(level, name, level.slot(name), failure, started=True)
+
+
+def waits_for(levels: list[Level]) -> str:
+    """Return what the open levels wait for, as a run's header says it."""
+    units: list[str] = []
+    retries: list[str] = []
+    for level in levels:
+        if isinstance(level, ReactorLevel):
+            units += [level.path(name.removesuffix(AWAITED)) for name in level.state.awaiting]
+            retries += [level.path(name) for name in level.state.waiting]
+        elif isinstance(level, MapLevel) and not level.state.in_flight and level.in_hand:
+            retries.append(level.in_hand.path)
+    found = [f"unit {path}" for path in sorted(units)]
+    found += [f"retry {path}" for path in sorted(retries)]
+    return ", ".join(found) or "retry of a rollback"

@@ -1,0 +1,191 @@
+"""A worker: threads that take runs whose job is due, and a sweep that finds those without one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+from calandria.errors import CalandriaError, StaleLease, StorageError
+from calandria.jobs.wakeups import Wakeups
+from calandria.ports.jobs import JobStore, WorkerReport
+from calandria.ports.run_store import TakenLease
+
+if TYPE_CHECKING:
+    from calandria.runtime.runtime import Runtime
+
+logger = logging.getLogger("calandria.worker")
+
+SLOW_POLL = 5.0
+"""Seconds between two looks at the job table when nobody wakes the worker."""
+REPORT_INTERVAL = 10.0
+LONGEST_BACKOFF = 5.0
+
+
+class Worker:
+    """Performs the jobs of a runtime in `threads` threads until it is stopped.
+
+    A worker takes a run's lease together with its job, and goes on with the run until it has
+    ended, waits, or fails. One that dies loses nothing: its leases lapse, and a sweep, in any
+    worker, puts the runs back to work.
+    """
+
+    def __init__(self, runtime: Runtime, threads: int = 4) -> None:
+        if threads < 1:
+            raise CalandriaError(f"a worker needs at least one thread, not {threads}.")
+        self._runtime = runtime
+        self._jobs: JobStore = runtime.job_store
+        self._wakeups: Wakeups = runtime.wakeups
+        self._thread_count = threads
+        self._threads: list[threading.Thread] = []
+        self._stopping = threading.Event()
+        self._running: dict[str, None] = {}
+        self._performed = 0
+        self._started_at = 0.0
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The ids of the runs it executes now."""
+        return tuple(self._running)
+
+    @property
+    def performed(self) -> int:
+        """How many jobs it has performed."""
+        return self._performed
+
+    @property
+    def alive(self) -> bool:
+        """Whether any of its threads still runs."""
+        return any(thread.is_alive() for thread in self._threads)
+
+    def start(self) -> Worker:
+        """Start the threads; raises `StorageError` if the storage is not there."""
+        self._runtime.prepare()
+        self._wakeups.listen()
+        self._started_at = self._runtime.services.clock.now()
+        self._threads = [
+            threading.Thread(target=self._serve, name=f"calandria-worker-{number}", daemon=True)
+            for number in range(self._thread_count)
+        ]
+        self._threads.append(
+            threading.Thread(target=self._attend, name="calandria-sweep", daemon=True)
+        )
+        self._runtime.workers.add(self)
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Take no further run, wait for those under way, and tell whether all of them ended.
+
+        After `timeout` seconds (`None`: no limit) the steps still running are told to stop
+        (`context.cancelled`). Their runs are given back when they do, or, if the process ends
+        first, taken up elsewhere once their leases lapse.
+        """
+        self._stopping.set()
+        self._wakeups.wake_all()
+        clock = self._runtime.services.clock
+        deadline = None if timeout is None else clock.monotonic() + timeout
+        for thread in self._threads:
+            left = None if deadline is None else max(deadline - clock.monotonic(), 0.0)
+            thread.join(left)
+        drained = not self.alive
+        if not drained:
+            for run_id in self.running:
+                session = self._runtime.keeper.session(run_id)
+                if session is not None:
+                    session.interrupt(SystemExit("the worker was stopped"))
+        self._wakeups.close()
+        self._runtime.workers.discard(self)
+        try:
+            self._jobs.remove_worker(self._runtime.owner)
+        except StorageError as error:
+            logger.warning("event=worker.report_failed error=%r", str(error))
+        return drained
+
+    def _serve(self) -> None:
+        backoff = 0.05
+        while not self._stopping.is_set():
+            try:
+                wait = self._take_one()
+                backoff = 0.05
+            except StorageError as error:
+                logger.warning("event=worker.storage_unavailable error=%r", str(error))
+                self._stopping.wait(backoff)
+                backoff = min(backoff * 2, LONGEST_BACKOFF)
+                continue
+            if wait is not None:
+                self._wakeups.wait(wait)
+
+    def _take_one(self) -> float | None:
+        """Perform one job; return how long to wait for the next if there was none."""
+        settings = self._runtime.settings
+        claim = self._jobs.claim_job(owner=self._runtime.owner, ttl=settings.lease_seconds)
+        if claim.taken is None:
+            due = SLOW_POLL if claim.next_due is None else min(claim.next_due, SLOW_POLL)
+            return max(due, 0.001)
+        self._running[claim.taken.lease.run_id] = None
+        try:
+            self._perform(claim.taken)
+        finally:
+            self._running.pop(claim.taken.lease.run_id, None)
+            self._performed += 1
+        return None
+
+    def _perform(self, taken: TakenLease) -> None:
+        run_id = taken.lease.run_id
+        try:
+            self._runtime.runner.perform(taken)
+        except StaleLease:
+            # the session has said so: whoever owns the run now goes on with it
+            return
+        except StorageError as error:
+            logger.error("event=worker.let_go run=%s error=%r", run_id, str(error))
+        except Exception:
+            logger.exception("event=worker.failed run=%s", run_id)
+        except BaseException as interruption:
+            # a step raised it: the run is left for another attempt, and the worker goes on
+            logger.error("event=worker.interrupted run=%s by=%r", run_id, interruption)
+
+    def _attend(self) -> None:
+        """Report and sweep, each in its own rhythm, until the worker stops."""
+        interval = self._runtime.settings.sweep_seconds
+        clock = self._runtime.services.clock
+        # spread, so that workers started together do not sweep together
+        next_sweep = clock.monotonic() + interval * random.uniform(0.1, 1.0)
+        next_report = clock.monotonic()
+        while True:
+            now = clock.monotonic()
+            try:
+                if now >= next_report:
+                    self._report()
+                    next_report = now + REPORT_INTERVAL
+                if now >= next_sweep:
+                    self._runtime.sweep()
+                    next_sweep = now + interval * random.uniform(0.8, 1.2)
+            except StorageError as error:
+                logger.warning("event=worker.storage_unavailable error=%r", str(error))
+                next_sweep = max(next_sweep, now + min(interval, 1.0))
+                next_report = max(next_report, now + 1.0)
+            wait = max(min(next_sweep, next_report) - clock.monotonic(), 0.01)
+            if self._stopping.wait(wait):
+                return
+
+    def _report(self) -> None:
+        now = self._runtime.services.clock.now()
+        self._jobs.report_worker(
+            WorkerReport(
+                owner=self._runtime.owner,
+                host=socket.gethostname(),
+                process=os.getpid(),
+                threads=self._thread_count,
+                started_at=self._started_at,
+                seen_at=now,
+                running=self.running,
+                performed=self._performed,
+                draining=self._stopping.is_set(),
+            )
+        )
