@@ -132,7 +132,7 @@ class Concluder:
         journal.header = dataclasses.replace(header, finished_at=now)
         journal.release = True
         journal.event(f"run.{header.status.value}")
-        self._left = outcome.rollback_failures if outcome.incomplete else []
+        self._left = list(outcome.rollback_failures)
         self._result = result
         self._tell(journal, outcome, header, result)
 
@@ -160,11 +160,13 @@ class Concluder:
             case Ending.COMPLETED:
                 assert outcome.value is not None
                 value = outcome.value
-                header = RunHeader(RunStatus.COMPLETED, outcome=value.text)
+                rollback = _remains(outcome)
+                header = RunHeader(RunStatus.COMPLETED, rollback, outcome=value.text)
                 return header, Success(value.fresh(), run_id=run_id)
             case Ending.HALTED:
                 reason = outcome.halt_reason
-                header = RunHeader(RunStatus.HALTED, outcome=codec.encode(reason))
+                rollback = _remains(outcome)
+                header = RunHeader(RunStatus.HALTED, rollback, outcome=codec.encode(reason))
                 return header, Halt(reason, run_id=run_id)
             case Ending.FAILED:
                 return self._failed(outcome, self._failure(outcome))
@@ -283,8 +285,13 @@ class Concluder:
             )
 
 
+def _remains(outcome: LevelOutcome) -> RollbackState:
+    """Return the rollback of a run that went forward: its map's elements may have failed."""
+    return RollbackState.INCOMPLETE if outcome.rollback_failures else RollbackState.NONE
+
+
 def _rollback_state(outcome: LevelOutcome) -> RollbackState:
-    return RollbackState.INCOMPLETE if outcome.incomplete else RollbackState.COMPLETE
+    return RollbackState.INCOMPLETE if outcome.rollback_failures else RollbackState.COMPLETE
 
 
 def interruption_name(interruption: BaseException | None) -> str:

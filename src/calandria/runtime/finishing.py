@@ -101,11 +101,7 @@ class Finisher:
             case Ending.COMPLETED | Ending.HALTED:
                 self._end_well(level, around, name, slot, command, value)
             case Ending.FAILED:
-                left = located(around, name, level.rollback_failures)
-                slot.rollback_failures = left
-                around.rollback_failures.extend(left)
-                if left:
-                    slot.unsaved_rollback_error = self._environment.records.encode(left)
+                self._hand_on_remains(level, around, name, slot)
                 failure = level.failure or Failure(f"{slot.path} failed", retryable=False)
                 settler.fail(
                     around, name, slot, failure, started=True, incomplete=command.incomplete
@@ -118,6 +114,14 @@ class Finisher:
                 self._execution.post(around, cut_off)
             case Ending.UNDONE:
                 settler.rolled_back(around, name, slot, level.rollback_failures, retryable=False)
+
+    def _hand_on_remains(self, level: Level, around: Level, name: str, slot: Slot) -> None:
+        """Note at the level around what a level could not roll back."""
+        left = located(around, name, level.rollback_failures)
+        slot.rollback_failures = left
+        around.rollback_failures.extend(left)
+        if left:
+            slot.unsaved_rollback_error = self._environment.records.encode(left)
 
     def _end_well(
         self,
@@ -134,12 +138,16 @@ class Finisher:
         if halted or value is None:
             value = Value.record(reason, self._environment.codec)
         slot.result, slot.unsaved_result = value, value.text
+        # elements of a map that kept going may have failed and left something behind
+        self._hand_on_remains(level, around, name, slot)
         order = self._environment.session.next_order()
         if halted and isinstance(around, (MapLevel, NestedLevel)):
             around.halt_reason = reason
-            self._execution.post(around, Settled(name, Outcome.HALTED, order))
+            settled = Settled(name, Outcome.HALTED, order, incomplete=command.incomplete)
+            self._execution.post(around, settled)
             hook: tuple[str, object] = ("step_halted", level.halt_reason)
         else:
-            self._execution.post(around, Settled(name, Outcome.SUCCEEDED, order))
+            settled = Settled(name, Outcome.SUCCEEDED, order, incomplete=command.incomplete)
+            self._execution.post(around, settled)
             hook = ("step_completed", value.peek())
         self._execution.journal.step_notice(hook[0], around, name, slot, hook[1])

@@ -51,7 +51,7 @@ def restore_reactor(
         raise definition_changed(environment, definition.name, unknown)
     level = ReactorLevel(
         definition,
-        restore_level(definition.plan, nodes),
+        restore_level(definition.plan, nodes, incomplete=_left_something(nodes, slots)),
         inputs,
         scope=scope,
         parent=parent,
@@ -79,8 +79,15 @@ def _recall_failures(level: ReactorLevel, nodes: dict[str, NodeState]) -> None:
         slot = level.slots[name]
         if state.status is StepStatus.FAILED and level.failure is None:
             level.failure = slot.failure
-        if state.rollback in GIVEN_UP:
+        if state.rollback not in _SETTLED_BACK:
             level.rollback_failures.extend(slot.rollback_failures)
+
+
+def _left_something(nodes: dict[str, NodeState], slots: dict[str, Slot]) -> bool:
+    return any(
+        slots[name].rollback_failures and state.rollback not in _SETTLED_BACK
+        for name, state in nodes.items()
+    )
 
 
 def records_in(environment: Environment, scope: str) -> Iterator[StepRecord]:
@@ -131,32 +138,51 @@ def find_outstanding(
     `failed_too` has those tried again.
     """
     statuses = _CUT_OFF if cut_off_only else frozenset[StepStatus]()
+    for record in _downwards(environment, level, below, statuses):
+        state = node_state_of(record)
+        skipped = state.status is StepStatus.SKIPPED and not state.nested
+        if state.rollback in _SETTLED_BACK or skipped:
+            continue
+        slot = Slot.of_record(record, environment.codec)
+        if state.rollback in GIVEN_UP and not failed_too:
+            known = set(level.rollback_failures)
+            level.rollback_failures.extend(
+                failure for failure in slot.rollback_failures if failure not in known
+            )
+            level.state.incomplete = True
+            continue
+        level.in_hand = slot
+        return str(record.position), state
+    return None
+
+
+def _downwards(
+    environment: Environment, level: MapLevel, below: int | None, statuses: frozenset[StepStatus]
+) -> Iterator[StepRecord]:
+    """Yield a map's records from the one before `below` down to the first.
+
+    What was read ahead is kept at the level for the next time: nobody else writes to it meanwhile.
+    """
     while True:
+        while level.read_ahead:
+            record = level.read_ahead.popleft()
+            below = record.position
+            yield record
         page = environment.store.read_steps(
             environment.run.run_id,
             level.scope,
             before=below,
             statuses=statuses,
             descending=True,
-            limit=PAGE,
+            limit=READ_AHEAD,
         )
-        for record in page:
-            state = node_state_of(record)
-            if state.rollback in _SETTLED_BACK or state.status is StepStatus.SKIPPED:
-                continue
-            slot = Slot.of_record(record, environment.codec)
-            if state.rollback in GIVEN_UP and not failed_too:
-                known = set(level.rollback_failures)
-                level.rollback_failures.extend(
-                    failure for failure in slot.rollback_failures if failure not in known
-                )
-                level.state.incomplete = True
-                continue
-            level.in_hand = slot
-            return str(record.position), state
-        if len(page) < PAGE:
-            return None
-        below = page[-1].position
+        if not page:
+            return
+        level.read_ahead.extend(page)
+
+
+READ_AHEAD = 100
+"""Elements: enough that reading them costs little, and few enough to hold with their results."""
 
 
 _SETTLED_BACK = frozenset({StepRollback.UNDONE, StepRollback.COMPENSATED})

@@ -333,6 +333,14 @@ class Settler:
             StepRollback.UNDO_FAILED,
         )
         kind, hook = ("undo", "undo") if undo else ("compensate", "compensation")
+        final = state.rollback in (StepRollback.UNDO_FAILED, StepRollback.COMPENSATE_FAILED)
+        if event.ok or final:
+            # what an earlier try could not do was tried again with this one
+            level.rollback_failures = [
+                failure
+                for failure in level.rollback_failures
+                if not _at_or_below(failure.step, slot.path)
+            ]
         if event.ok:
             self._journal.event(f"{kind}.completed", slot.path)
             self._journal.step_notice(
@@ -340,12 +348,15 @@ class Settler:
             )
             return
         message = "; ".join(failure.message for failure in slot.rollback_failures)
-        final = state.rollback in (StepRollback.UNDO_FAILED, StepRollback.COMPENSATE_FAILED)
         self._journal.event(f"{kind}.{'failed' if final else 'retrying'}", slot.path, error=message)
         if final:
             level.rollback_failures.extend(slot.rollback_failures)
             for failure in slot.rollback_failures:
                 self._journal.step_notice(f"{hook}_failed", level, event.name, slot, failure)
+
+
+def _at_or_below(path: str, root: str) -> bool:
+    return path == root or path.startswith((f"{root}/", f"{root}["))
 
 
 def located(level: Level, name: str, failures: list[RollbackFailure]) -> list[RollbackFailure]:
