@@ -6,6 +6,7 @@ two with the definition and with the values that flow between its steps.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from calandria.engine.maps import MapPlan, MapState, advance_map
 from calandria.engine.node_state import NodeState
 from calandria.engine.state import LevelState
 from calandria.plan.model import AWAITED, Node, NodeKind, Plan
+from calandria.ports.run_store import StepRecord
 from calandria.results import Failure, RollbackFailure
 from calandria.runtime.slots import Slot
 from calandria.runtime.values import Value
@@ -252,6 +254,8 @@ class MapLevel(Level):
         """How many elements of the source were taken before this process read it."""
         self.current: Any = None
         self.in_hand: Slot | None = None
+        self.read_ahead: deque[StepRecord] = deque()
+        """Records of elements that a rollback has still to look at, highest index first."""
         self.value: Value | None = None
         """What the map returns, once its source is exhausted."""
 
