@@ -256,7 +256,7 @@ class Runner:
         stored = self._load(reactor, run_id)
         if stored.header.status in FINISHED or stored.header.status is RunStatus.PAUSED:
             return self._runtime.result_of(stored)
-        definition = self._runtime.definition_of(stored)
+        definition = self._definition(reactor, stored)
         taken = self._take(reactor, run_id)
         status = taken.stored.header.status
         if status in FINISHED or status is RunStatus.PAUSED:
@@ -332,7 +332,7 @@ class Runner:
         Raises `UndoIncomplete` if something is left, `UnknownRun`, `RunBusy` if another process
         holds it for longer than `undo_wait`, or `RunStateError` if its status rules it out.
         """
-        definition = self._runtime.definition_of(self._load(reactor, run_id))
+        definition = self._definition(reactor, self._load(reactor, run_id))
         taken = self._take(reactor, run_id, wait=self._services.settings.undo_wait_seconds)
         header = taken.stored.header
         refusal = conclusion.undo_refusal(taken.stored)
@@ -356,7 +356,7 @@ class Runner:
         stored = self._load(reactor, run_id)
         if not stored.lease_live:
             # without a live owner it is stopped here, which takes its reactor
-            self._runtime.definition_of(stored)
+            self._definition(reactor, stored)
         requested = self._services.store.request_cancel(run_id, reason)
         if requested is None:
             raise self._unknown(reactor, run_id)
@@ -379,7 +379,7 @@ class Runner:
             if status in FINISHED or status is RunStatus.ROLLING_BACK:
                 self._release(taken.lease)
                 return
-            definition = self._runtime.definition_of(taken.stored)
+            definition = self._definition(reactor, taken.stored)
             job = self._resume(definition, taken, Stopped(Stopping.CANCELLED))
             self._drive(job)
 
@@ -445,6 +445,12 @@ class Runner:
         if stored is None or (reactor is not None and stored.run.reactor != stored_name(reactor)):
             raise self._unknown(reactor, run_id)
         return stored
+
+    def _definition(self, reactor: type[Reactor] | None, stored: StoredRun) -> ReactorDefinition:
+        """Return the definition of the reactor that was asked, or else of the run's own."""
+        if reactor is not None:
+            return reactor.definition()
+        return self._runtime.definition_of(stored)
 
     def _unknown(self, reactor: type[Reactor] | None, run_id: str) -> UnknownRun:
         of = f" of {reactor.definition().name}" if reactor is not None else ""
