@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,6 +22,7 @@ from calandria.statuses import FINISHED, RollbackState, RunStatus, StepStatus
 if TYPE_CHECKING:
     from calandria.runtime.runtime import Runtime
 
+SHORTEST_POLL = 0.005
 LONGEST_POLL = 0.25
 """Seconds between two looks at a run that another process executes."""
 
@@ -28,8 +30,9 @@ LONGEST_POLL = 0.25
 class Run:
     """A run, read from the storage each time it is asked.
 
-    Everything but the verbs (`undo`, `cancel`, `recover`, `wait`) only reads. Every member raises
-    `StorageError` when the storage cannot be reached, and `UnknownRun` once the run was pruned.
+    Everything but the verbs (`undo`, `cancel`, `recover`, `wait`, `await_result`) only reads. Every
+    member raises `StorageError` when the storage cannot be reached, and `UnknownRun` once the run
+    was pruned.
     """
 
     def __init__(self, runtime: Runtime, run_id: str) -> None:
@@ -282,21 +285,43 @@ class Run:
 
         Raises `WaitTimeout` after `timeout` seconds (`None`: no limit); the run goes on.
         """
+        for pause in self._looks(timeout):
+            found = self._ended()
+            if found is not None:
+                return found
+            self._runtime.pause(pause)
+        raise AssertionError("looking ends only by raising")
+
+    async def await_result(self, timeout: float | None = None) -> Result[Any]:
+        """Like `wait`, from async code: no thread is kept while it waits.
+
+        Raises `WaitTimeout` after `timeout` seconds (`None`: no limit); the run goes on.
+        """
+        for pause in self._looks(timeout):
+            found = await self._runtime.in_thread(self._ended)
+            if found is not None:
+                return found
+            await asyncio.sleep(pause)
+        raise AssertionError("looking ends only by raising")
+
+    def _ended(self) -> Result[Any] | None:
+        stored = self._stored()
+        over = stored.header.status in FINISHED or stored.header.status is RunStatus.PAUSED
+        return self._runtime.result_of(stored) if over else None
+
+    def _looks(self, timeout: float | None) -> Iterator[float]:
+        """Yield how long to pause after each look; raise `WaitTimeout` when time is up."""
         clock = self._runtime.services.clock
         deadline = None if timeout is None else clock.monotonic() + timeout
-        pause = 0.005
-        while True:
-            stored = self._stored()
-            if stored.header.status in FINISHED or stored.header.status is RunStatus.PAUSED:
-                return self._runtime.result_of(stored)
+        pause, last = SHORTEST_POLL, False
+        while not last:
             left = None if deadline is None else deadline - clock.monotonic()
-            if left is not None and left <= 0:
-                raise WaitTimeout(
-                    f"Run {self.id} is still {stored.header.status.value} after {timeout:g} s; "
-                    "it goes on."
-                )
-            self._runtime.pause(pause if left is None else min(pause, left))
+            last = left is not None and left <= 0
+            yield pause if left is None else max(min(pause, left), 0.0)
             pause = min(pause * 2, LONGEST_POLL)
+        raise WaitTimeout(
+            f"Run {self.id} is still {self.status.value} after {timeout:g} s; it goes on."
+        )
 
     def draw(self, format: Literal["svg", "mermaid", "text"] = "svg") -> str:
         """Return a picture of the run: its reactor's steps with their statuses.
