@@ -125,7 +125,9 @@ class Worker:
         settings = self._runtime.settings
         claim = self._jobs.claim_job(owner=self._runtime.owner, ttl=settings.lease_seconds)
         if claim.taken is None:
-            due = SLOW_POLL if claim.next_due is None else min(claim.next_due, SLOW_POLL)
+            # nobody wakes a worker when the lease of a run with a job lapses
+            longest = min(SLOW_POLL, settings.sweep_seconds)
+            due = longest if claim.next_due is None else min(claim.next_due, longest)
             return max(due, 0.001)
         self._running[claim.taken.lease.run_id] = None
         try:
@@ -165,7 +167,8 @@ class Worker:
                     next_report = now + REPORT_INTERVAL
                 if now >= next_sweep:
                     self._runtime.sweep()
-                    next_sweep = now + interval * random.uniform(0.8, 1.2)
+                    # never later than an interval: a dead process is missed for so long at most
+                    next_sweep = now + interval * random.uniform(0.8, 1.0)
             except StorageError as error:
                 logger.warning("event=worker.storage_unavailable error=%r", str(error))
                 next_sweep = max(next_sweep, now + min(interval, 1.0))
