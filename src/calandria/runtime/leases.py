@@ -6,6 +6,8 @@ import logging
 import os
 import threading
 import weakref
+from collections.abc import Callable
+from functools import partial
 
 from calandria.errors import StorageError
 from calandria.ports.run_store import Renewal, RunStore
@@ -28,7 +30,7 @@ class LeaseKeeper:
         self._store = store
         self._ttl = ttl
         self._tick = min(ttl / 4, LONGEST_TICK)
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[Session, None] = {}
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()
         self._closed = False
@@ -36,7 +38,7 @@ class LeaseKeeper:
 
     def add(self, session: Session) -> None:
         """Renew this session's lease until it is removed."""
-        self._sessions[session.run_id] = session
+        self._sessions[session] = None
         if self._thread is None:
             with self._changed:
                 if self._thread is None and not self._closed:
@@ -45,14 +47,16 @@ class LeaseKeeper:
                     )
                     self._thread.start()
 
-    def remove(self, session: Session) -> None:
-        """Let this session's lease be."""
-        if self._sessions.get(session.run_id) is session:
-            del self._sessions[session.run_id]
+    def removal(self, session: Session) -> Callable[[], None]:
+        """Return what lets this session's lease be, in one step that no signal can divide."""
+        return partial(self._sessions.pop, session, None)
 
     def session(self, run_id: str) -> Session | None:
         """Return the session under which this runtime executes a run, or `None`."""
-        return self._sessions.get(run_id)
+        for session in tuple(self._sessions):
+            if session.run_id == run_id and not session.lost:
+                return session
+        return None
 
     @property
     def busy(self) -> bool:
@@ -74,7 +78,7 @@ class LeaseKeeper:
                 if self._closed or self._changed.wait_for(lambda: self._closed, self._tick):
                     return
             # a session younger than one tick has a fresh lease: short runs cost no renewal
-            current = set(tuple(self._sessions.values()))
+            current = set(tuple(self._sessions))
             try:
                 self._renew([session for session in current if session in known])
             except Exception:
@@ -89,7 +93,7 @@ class LeaseKeeper:
         try:
             renewal = self._store.renew_leases([s.lease for s in held], ttl=self._ttl)
             for session in held:
-                if self._sessions.get(session.run_id) is session:
+                if session in self._sessions:
                     self._tell(session, renewal)
         except StorageError as error:
             logger.warning("event=lease.renewal_failed runs=%d error=%r", len(held), str(error))
@@ -104,7 +108,7 @@ class LeaseKeeper:
 
     def forget_all(self) -> None:
         """In a forked child: drop every lease that was copied; they belong to the parent."""
-        for session in self._sessions.values():
+        for session in self._sessions:
             session.lost = True
         self._sessions = {}
         self._thread = None

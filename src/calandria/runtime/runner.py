@@ -530,6 +530,7 @@ class Runner:
         An interruption that reached no step (it came between two) still leaves the run `aborted`.
         """
         session = job.environment.session
+        remove = self._runtime.keeper.removal(session)
         try:
             self._runtime.keeper.add(session)
             yield
@@ -550,7 +551,7 @@ class Runner:
                 self._abort(job, interruption)
             raise
         finally:
-            self._runtime.keeper.remove(session)
+            remove()
 
     def _abort(self, job: Job, interruption: BaseException) -> None:
         """Record that a run was interrupted between two commits of its own, or within one."""
