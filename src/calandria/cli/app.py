@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from calandria.cli import definitions, inspecting, keeping, running, steering
+from calandria.cli import definitions, inspecting, keeping, running, steering, working
 from calandria.cli.group import Commands
 from calandria.cli.options import GlobalOptions
 
@@ -50,9 +50,13 @@ def global_options(
 app.command("run")(running.run)
 app.command("runs")(inspecting.runs)
 app.command("show")(inspecting.show)
+app.command("wait")(steering.wait)
 app.command("undo")(steering.undo)
 app.command("cancel")(steering.cancel)
 app.command("recover")(steering.recover)
+app.command("worker")(working.worker)
+app.command("workers")(working.workers)
+app.command("sweep")(working.sweep)
 app.command("draw")(definitions.draw)
 app.command("check")(definitions.check)
 app.command("migrate")(keeping.migrate)

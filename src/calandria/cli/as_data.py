@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from calandria.cli.console import jsonable
+from calandria.ports.jobs import WorkerReport
 from calandria.results import (
     Dispatched,
     Failure,
@@ -18,6 +19,7 @@ from calandria.results import (
     Success,
 )
 from calandria.runtime.run import Run
+from calandria.runtime.units import child_id
 from calandria.runtime.views import StepView, TraceEntry
 
 Data = dict[str, object]
@@ -31,6 +33,7 @@ def run_data(run: Run) -> Data:
         "status": run.status.value,
         "rollback": run.rollback.value,
         "needs_attention": run.needs_attention,
+        "waiting_on": run.waiting_on,
         "idempotency_key": run.idempotency_key,
         "created_at": _instant(run.created_at),
         "updated_at": _instant(run.updated_at),
@@ -46,7 +49,6 @@ def run_details(run: Run) -> Data:
         "inputs": jsonable(run.inputs),
         "failure": None if run.failure is None else failure_data(run.failure),
         "pending_compensation": run.pending_compensation,
-        "waiting_on": jsonable(run.waiting_on),
         "ready_interrupts": jsonable(run.ready_interrupts),
         "children": [child.id for child in run.children],
         "epoch": run.epoch,
@@ -59,15 +61,21 @@ def run_details(run: Run) -> Data:
     }
 
 
-def step_tree_data(run: Run, scope: str = "") -> list[Data]:
+def step_tree_data(run: Run) -> list[Data]:
     """Return the steps of a run that were reached, each with those below it."""
+    return _steps_data(run, "", frozenset(child.id for child in run.children))
+
+
+def _steps_data(run: Run, scope: str, children: frozenset[str]) -> list[Data]:
     return [
-        {**step_data(step), "steps": step_tree_data(run, step.path)} for step in run.steps(scope)
+        {**step_data(step, run, children), "steps": _steps_data(run, step.path, children)}
+        for step in run.steps(scope)
     ]
 
 
-def step_data(step: StepView) -> Data:
-    """Return what there is to tell of one step."""
+def step_data(step: StepView, run: Run, children: frozenset[str]) -> Data:
+    """Return what there is to tell of one step; `children` are the ids of the run's units."""
+    unit = child_id(run.id, step.path)
     return {
         "path": step.path,
         "name": step.name,
@@ -82,6 +90,7 @@ def step_data(step: StepView) -> Data:
         "result": jsonable(step.result),
         "error": None if step.error is None else failure_data(step.error),
         "rollback_failures": [rollback_failure_data(one) for one in step.rollback_failures],
+        "spawned_run": unit if unit in children else None,
     }
 
 
@@ -109,6 +118,22 @@ def failure_data(failure: Failure) -> Data:
         "validation_errors": {k: list(v) for k, v in failure.validation_errors.items()},
         "traceback": list(failure.traceback),
         "rollback_failures": [rollback_failure_data(one) for one in failure.rollback_failures],
+    }
+
+
+def worker_data(report: WorkerReport, *, alive: bool) -> Data:
+    """Return what a worker says of itself."""
+    return {
+        "worker": report.owner,
+        "host": report.host,
+        "process": report.process,
+        "threads": report.threads,
+        "alive": alive,
+        "draining": report.draining,
+        "running": list(report.running),
+        "performed": report.performed,
+        "started_at": _instant(datetime.fromtimestamp(report.started_at, UTC)),
+        "seen_at": _instant(datetime.fromtimestamp(report.seen_at, UTC)),
     }
 
 

@@ -27,11 +27,15 @@ class ExitCode(IntEnum):
     USAGE = 2
     """Wrong options, invalid inputs, a reactor that cannot be imported or is declared wrongly."""
     NOT_FOUND = 3
+    """No such run; or no live worker."""
     INCOMPLETE = 4
     """A rollback left something behind: the run needs attention."""
     CONFLICT = 5
-    """Another process executes the run, or its status does not allow what was asked."""
+    """Another process executes the run, or its status does not allow what was asked, or `wait`
+    waited for it in vain."""
     STORAGE = 6
+    CUT_OFF = 7
+    """A worker's time to drain was over before its steps were: others take their runs up."""
     INTERRUPTED = 130
 
 

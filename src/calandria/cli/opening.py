@@ -10,9 +10,11 @@ from calandria.cli.exits import CommandError, ExitCode
 from calandria.cli.options import GlobalOptions
 from calandria.cli.progress import Watch
 from calandria.ports.middleware import MiddlewareFactory
-from calandria.runtime.lookup import loaded_reactor
+from calandria.ports.run_store import RunStore
+from calandria.runtime.immediate import ImmediateJobs
 from calandria.runtime.run import Run
 from calandria.runtime.runtime import Runtime, default_runtime
+from calandria.runtime.units import stored_definition
 from calandria.telemetry import LoggingMiddleware, configure_logging
 
 _SQLITE = "sqlite:///"
@@ -31,12 +33,19 @@ def open_runtime(options: GlobalOptions, watch: Watch | None = None) -> Iterator
     if options.log is not None:
         configure_logging(options.log, "DEBUG" if options.verbose else "INFO")
         middleware.append(LoggingMiddleware)
-    storage = configured.services.store if options.storage is None else options.storage
-    runtime = Runtime(storage, middleware=middleware, settings=configured.settings)
+    storage = _storage_of(configured) if options.storage is None else options.storage
+    jobs = "immediate" if isinstance(configured.jobs, ImmediateJobs) else "embedded"
+    runtime = Runtime(storage, jobs=jobs, middleware=middleware, settings=configured.settings)
     if options.storage is None:
         runtime.storage_url = configured.storage_url
     with runtime:
         yield runtime
+
+
+def _storage_of(configured: Runtime) -> str | RunStore:
+    # by its URL where it is a file, so that workers elsewhere are woken; a memory is an object
+    is_file = configured.storage_url.startswith(_SQLITE)
+    return configured.storage_url if is_file else configured.services.store
 
 
 @contextmanager
@@ -47,13 +56,18 @@ def open_existing_runtime(options: GlobalOptions, watch: Watch | None = None) ->
     like a storage without runs.
     """
     url = storage_url(options)
-    if url.startswith(_SQLITE) and not Path(url.removeprefix(_SQLITE)).exists():
+    if is_missing_file(url):
         raise CommandError(
             f"There is no storage at {url}: name it with --storage or CALANDRIA_STORAGE.",
             ExitCode.STORAGE,
         )
     with open_runtime(options, watch) as runtime:
         yield runtime
+
+
+def is_missing_file(url: str) -> bool:
+    """Tell whether a storage is an SQLite file that does not exist."""
+    return url.startswith(_SQLITE) and not Path(url.removeprefix(_SQLITE)).exists()
 
 
 def storage_url(options: GlobalOptions) -> str:
@@ -77,7 +91,7 @@ def find_with_reactor(runtime: Runtime, run_id: str) -> Run:
 
 def has_reactor(run: Run) -> bool:
     """Tell whether the reactor of a run is loaded."""
-    return loaded_reactor(run.reactor) is not None
+    return stored_definition(run.reactor) is not None
 
 
 def advice_to_load(run: Run) -> str:

@@ -46,6 +46,11 @@ def run_status(run: Run) -> Text:
     return text
 
 
+def waits(run: Run) -> str:
+    """Return what a run waits for, on one line; empty if it waits for nothing."""
+    return one_line(", ".join(run.waiting_on))
+
+
 def step_status(status: str) -> Text:
     """Return a step's status as its symbol and word, in its colour."""
     look = look_of(status)
@@ -58,12 +63,15 @@ def runs_table(runs: Iterable[Run]) -> Table:
     for heading in ("run", "reactor", "created", "took", "status"):
         table.add_column(heading, overflow="fold", no_wrap=heading != "reactor")
     for run in runs:
+        status, waiting = run_status(run), waits(run)
+        if waiting:
+            status.append(f"  waits for {waiting}", style=_STYLES[Tone.WAITING])
         table.add_row(
             run.id,
             one_line(run.reactor),
             instant(run.created_at),
             took(run.created_at, run.finished_at),
-            run_status(run),
+            status,
         )
     return table
 
@@ -102,8 +110,8 @@ def _header_lines(run: Run) -> Iterator[tuple[str, Text | str]]:
                 yield "left", Text(line, style=_STYLES[Tone.FAILED])
     if run.pending_compensation is not None:
         yield "pending", f"compensate of {one_line(run.pending_compensation)}"
-    if run.waiting_on:
-        yield "waits for", one_line(", ".join(str(found) for found in run.waiting_on))
+    if waiting := waits(run):
+        yield "waits for", Text(waiting, style=_STYLES[Tone.WAITING])
 
 
 def failure_line(failure: Failure, *, at: str | None = None) -> str:

@@ -15,7 +15,8 @@ from calandria.cli.opening import open_runtime
 from calandria.cli.options import AsJson, GlobalOptions, Modules
 from calandria.cli.progress import Watch
 from calandria.cli.report import failure_line, rollback_lines
-from calandria.definition.reactors import BoundReactor, Reactor
+from calandria.definition.node_definition import ReactorDefinition
+from calandria.definition.reactors import BoundReactor
 from calandria.results import Failure, Halt, Paused, Result, Skipped, Success
 
 
@@ -61,16 +62,21 @@ def run(
                 soft_wrap=True,
             )
             raise typer.Exit(ExitCode.INTERRUPTED) from None
-        tell_result(result, found, as_json=as_json)
+        tell_result(result, found.definition(), as_json=as_json)
 
 
-def tell_result(result: Result[Any], reactor: type[Reactor] | None, *, as_json: bool) -> None:
-    """Write what a run came to; raises `typer.Exit` unless all is well."""
-    value = _shown_value(result, reactor)
+def tell_result(
+    result: Result[Any], definition: ReactorDefinition | None, *, as_json: bool
+) -> None:
+    """Write what a run came to; raises `typer.Exit` unless all is well.
+
+    Without the definition of its reactor nobody knows what is redacted: its value is not shown.
+    """
+    value = _shown_value(result, definition)
     if as_json:
         print_json(result_data(result, value))
     elif isinstance(result, Failure):
-        _explain_failure(result, reactor)
+        _explain_failure(result, definition)
     else:
         _tell_success(result, value)
     code = exit_code_of_result(result)
@@ -87,13 +93,11 @@ def exit_code_of_result(result: Result[Any]) -> ExitCode:
     return ExitCode.INCOMPLETE if result.rollback_failures else ExitCode.FAILED
 
 
-def _shown_value(result: Result[Any], reactor: type[Reactor] | None) -> object:
+def _shown_value(result: Result[Any], definition: ReactorDefinition | None) -> object:
     if not isinstance(result, (Success, Skipped)):
         return None
-    if reactor is not None:
-        definition = reactor.definition()
-        if definition.redaction(definition.contract.redacted).returns:
-            return "[REDACTED]"
+    if definition is None or definition.redaction(definition.contract.redacted).returns:
+        return "[REDACTED]"
     return result.value
 
 
@@ -109,9 +113,9 @@ def _tell_success(result: Result[Any], value: object) -> None:
         console.print(brief(value, 10_000), soft_wrap=True)
 
 
-def _explain_failure(failure: Failure, reactor: type[Reactor] | None) -> None:
+def _explain_failure(failure: Failure, definition: ReactorDefinition | None) -> None:
     console = err()
-    name = failure.reactor or (reactor.__qualname__ if reactor else "The run")
+    name = failure.reactor or (definition.name if definition else "The run")
     if failure.run_id is None:
         why = "its inputs are invalid." if failure.validation_errors else failure_line(failure)
         console.print(f"Error: {name} was not run: {why}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`calandria undo`, `cancel` and `recover`: acting on a run."""
+"""`calandria wait`, `undo`, `cancel` and `recover`: acting on a run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from calandria.cli.arguments import read_duration
 from calandria.cli.as_data import run_details
 from calandria.cli.console import out, print_json
 from calandria.cli.loading import import_modules
@@ -15,9 +16,29 @@ from calandria.cli.options import AsJson, GlobalOptions, Modules, RunId
 from calandria.cli.progress import Watch
 from calandria.cli.report import run_status
 from calandria.cli.running import tell_result
-from calandria.runtime.lookup import loaded_reactor
 from calandria.runtime.run import Run
+from calandria.runtime.units import stored_definition
 from calandria.statuses import FINISHED, RollbackState
+
+
+def wait(
+    context: typer.Context,
+    run_id: RunId,
+    timeout: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="How long at most: 30s, 5m. Default: no limit."),
+    ] = None,
+    modules: Modules = None,
+    as_json: AsJson = False,
+) -> None:
+    """Wait until a run has ended or is paused, and tell what it came to."""
+    options: GlobalOptions = context.obj
+    seconds = None if timeout is None else read_duration(timeout, "--timeout").total_seconds()
+    import_modules(modules or ())
+    with open_existing_runtime(options) as runtime:
+        run = runtime.find(run_id)
+        result = run.wait(seconds)
+        tell_result(result, stored_definition(run.reactor), as_json=as_json)
 
 
 def undo(
@@ -65,7 +86,7 @@ def recover(
         run = find_with_reactor(runtime, run_id)
         with watch.shown():
             result = run.recover()
-        tell_result(result, loaded_reactor(run.reactor), as_json=as_json)
+        tell_result(result, stored_definition(run.reactor), as_json=as_json)
 
 
 def _tell_run(run: Run, verb: str, *, as_json: bool) -> None:

@@ -47,9 +47,8 @@ def calandria() -> Invoke:
     """Run a command in this process, on the SQLite file in the test's own directory."""
 
     def invoke(*arguments: str, text: str | None = None) -> Outcome:
-        storage = ("--storage", "sqlite:///runs.db")
-        if "--storage" in arguments:
-            storage = ()
+        named = "--storage" in arguments
+        storage = () if named else ("--storage", "sqlite:///runs.db")
         result = CliRunner().invoke(app, [*storage, *arguments], input=text)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception

@@ -10,15 +10,15 @@ from tests.unit.cli.conftest import SHOP, Invoke
 
 RUN_KEYS = {
     "id", "reactor", "status", "rollback", "needs_attention", "idempotency_key", "created_at",
-    "updated_at", "finished_at",
+    "updated_at", "finished_at", "waiting_on",
 }  # fmt: skip
 DETAIL_KEYS = RUN_KEYS | {
-    "inputs", "failure", "pending_compensation", "waiting_on", "ready_interrupts", "children",
+    "inputs", "failure", "pending_compensation", "ready_interrupts", "children",
     "epoch", "lease_owner", "progress",
 }  # fmt: skip
 STEP_KEYS = {
     "path", "name", "kind", "status", "rollback", "attempts", "recoveries", "started_at",
-    "finished_at", "inputs", "result", "error", "rollback_failures", "steps",
+    "finished_at", "inputs", "result", "error", "rollback_failures", "spawned_run", "steps",
 }  # fmt: skip
 
 

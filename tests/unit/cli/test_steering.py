@@ -60,7 +60,9 @@ def test_a_killed_run_is_taken_up_again(calandria: Invoke, process: Invoke) -> N
     assert died.code < 0
     (listed,) = calandria("runs", "--json").data
     assert listed["status"] == "running"
-    # When it is taken up
+    # When its lease has lapsed and it is taken up
+    while calandria("show", listed["id"], "--json").data["lease_owner"] is not None:
+        pass
     recovered = calandria("recover", listed["id"], "--json")
     # Then it goes on where it was
     assert (recovered.code, recovered.data["outcome"]) == (0, "completed")
@@ -89,6 +91,8 @@ def test_a_killed_run_can_be_cancelled_where_it_stood(calandria: Invoke, process
         CALANDRIA_LEASE_TTL="0.05",
     )  # fmt: skip
     (listed,) = calandria("runs", "--json").data
+    while calandria("show", listed["id"], "--json").data["lease_owner"] is not None:
+        pass
     refused = process("cancel", listed["id"])
     assert refused.code == 2 and f"--module {SHOP}" in refused.err
     cancelled = process("cancel", listed["id"], "--reason", "enough", "-m", SHOP)
