@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback as tracebacks
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -172,6 +173,25 @@ def describe_exception(exception: BaseException) -> str:
 
 
 def traceback_lines(exception: BaseException) -> tuple[str, ...]:
-    """Return the last `MAX_TRACEBACK_FRAMES` frames of `exception`, formatted, outermost first."""
-    frames = tracebacks.extract_tb(exception.__traceback__)[-MAX_TRACEBACK_FRAMES:]
-    return tuple(line.rstrip("\n") for line in tracebacks.format_list(frames))
+    """Return the last `MAX_TRACEBACK_FRAMES` frames of `exception`, formatted, outermost first.
+
+    They begin at the user's code: what called it is the same for every step.
+    """
+    frames = tracebacks.extract_tb(exception.__traceback__)
+    lines = tracebacks.format_list(frames[_first_of_user(frames) :][-MAX_TRACEBACK_FRAMES:])
+    return tuple(line.rstrip("\n") for line in lines)
+
+
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# a result that another thread or a loop had to hand over comes through these
+_BETWEEN = tuple(
+    os.path.join(os.path.dirname(os.__file__), n, "") for n in ("asyncio", "concurrent")
+)
+
+
+def _first_of_user(frames: tracebacks.StackSummary) -> int:
+    """Return where the library's own frames at the top end; 0 if there are no others."""
+    for place, frame in enumerate(frames):
+        if not frame.filename.startswith((_OWN, *_BETWEEN)):
+            return place
+    return 0

@@ -19,6 +19,7 @@ from calandria.definition.references import Reference, StepRoot
 from calandria.engine.commands import Ending
 from calandria.engine.events import Began, MapEvent, TakenUp
 from calandria.engine.node_state import NodeState
+from calandria.engine.rollback import GIVEN_UP
 from calandria.engine.state import new_level, restore_level
 from calandria.errors import CalandriaError, EncodingError, ValidationError
 from calandria.plan.model import Plan
@@ -106,7 +107,8 @@ class NestedWork:
     ) -> None:
         """`backward`: the body around it compensates or undoes the step."""
         # a body cannot step aside, so what it waits for is waited for where it is
-        self._environment = dataclasses.replace(environment, parks=False)
+        stays = not environment.parks
+        self._environment = environment if stays else dataclasses.replace(environment, parks=False)
         self._backward = backward
         self._level = level
         self._name = name
@@ -295,6 +297,14 @@ class NestedWork:
             return None
         level = NestedLevel(self._level, self._slot.path, targets, nodes)
         level.slots = slots
+        if not self._environment.by_hand:
+            # tried before and not tried again now: they are left all the same
+            level.rollback_failures = [
+                failure
+                for key, state in nodes.items()
+                if state.rollback in GIVEN_UP
+                for failure in slots[key].rollback_failures
+            ]
         return level
 
     def _drive(self, level: NestedLevel, event: MapEvent) -> LevelOutcome:

@@ -3,67 +3,97 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 from calandria.definition.node_definition import ReactorDefinition, Redaction
 from calandria.plan.model import NodeKind
 from calandria.runtime.levels import NOTHING_REDACTED
+from calandria.runtime.targets import Target, nested_target_name
 
 _INDEX = re.compile(r"\[\d+\]$")
 
 
-class RunRedaction:
-    """Answers by path, from the reactor's definition.
+@dataclass(frozen=True)
+class Place:
+    """What is known of one step: what of it is redacted, and the reactor below it, if any."""
 
-    Without one (`None`: the reactor is not loaded) nothing can be told to be harmless, so
-    `unknown` has every input and result kept back.
+    inputs: frozenset[str]
+    result: bool
+    kind: Literal["step", "compose", "map"] = "step"
+    below: tuple[ReactorDefinition, Redaction] | None = None
+
+
+class RunRedaction:
+    """Answers by path, from the definitions of the run's reactor and of its nested work.
+
+    Where the definition is not loaded, or does not have the step any more, nothing can be told to
+    be harmless, and every input and result is kept back.
     """
 
     def __init__(self, definition: ReactorDefinition | None) -> None:
-        self._definition = definition
-        self.unknown = definition is None
-        self.top: frozenset[str] = (
-            NOTHING_REDACTED if definition is None else definition.contract.redacted
-        )
-        self._redaction = None if definition is None else definition.redaction(self.top)
+        self._top: tuple[ReactorDefinition, Redaction] | None = None
+        if definition is not None:
+            self._top = definition, definition.redaction(definition.contract.redacted)
 
-    def inputs(self, path: str) -> frozenset[str]:
-        """Return which inputs of the step at `path` must not be shown."""
-        found = self._around(path)
-        if found is None:
-            return NOTHING_REDACTED
-        redaction, _, name = found
-        return redaction.inputs.get(name, NOTHING_REDACTED)
+    def run_inputs(self, names: Iterable[str]) -> frozenset[str]:
+        """Return which of the run's own inputs must not be shown."""
+        return frozenset(names) if self._top is None else self._top[0].contract.redacted
+
+    def inputs(self, path: str, names: Iterable[str]) -> frozenset[str]:
+        """Return which of the inputs `names` of the step at `path` must not be shown."""
+        place = self._place(path)
+        return frozenset(names) if place is None else place.inputs
 
     def result(self, path: str) -> bool:
         """Tell whether the result of the step at `path` must not be shown."""
-        found = self._around(path)
-        if found is None:
-            return False
-        redaction, _, name = found
-        return name in redaction.results
+        place = self._place(path)
+        return place is None or place.result
 
     def kind(self, path: str) -> Literal["step", "compose", "map"]:
         """Tell what the step at `path` is; a step where that is not known."""
-        found = self._around(path)
-        if found is None:
-            return "step"
-        _, definition, name = found
-        node = definition.nodes.get(name)
-        if node is None or node.kind is NodeKind.STEP:
-            return "step"
-        return "compose" if node.kind is NodeKind.COMPOSE else "map"
+        place = self._place(path)
+        return "step" if place is None else place.kind
 
-    def _around(self, path: str) -> tuple[Redaction, ReactorDefinition, str] | None:
-        """Return the redaction and definition of the reactor around a step, and its name there."""
-        definition, redaction = self._definition, self._redaction
-        if definition is None or redaction is None:
-            return None
-        *above, last = path.split("/")
-        for part in above:
-            name = _INDEX.sub("", part)
-            node = definition.nodes.get(name)
-            if node is None or node.reactor is None or name not in redaction.nested:
+    def _place(self, path: str) -> Place | None:
+        around, place = self._top, None
+        for part in path.split("/"):
+            nested = nested_target_name(part)
+            if nested is not None:
+                place = _nested_place(nested)
+            else:
+                place = None if around is None else _declared_place(around, _INDEX.sub("", part))
+            if place is None:
                 return None
-            definition, redaction = node.reactor.definition(), redaction.nested[name]
-        return redaction, definition, _INDEX.sub("", last)
+            around = place.below
+        return place
+
+
+def _declared_place(around: tuple[ReactorDefinition, Redaction], name: str) -> Place | None:
+    definition, redaction = around
+    node = definition.nodes.get(name)
+    if node is None:
+        return None
+    kind: Literal["step", "compose", "map"] = "step"
+    if node.kind in (NodeKind.COMPOSE, NodeKind.MAP):
+        kind = "compose" if node.kind is NodeKind.COMPOSE else "map"
+    below = None
+    if node.reactor is not None and name in redaction.nested:
+        below = node.reactor.definition(), redaction.nested[name]
+    inputs = redaction.inputs.get(name, NOTHING_REDACTED)
+    return Place(inputs, name in redaction.results, kind, below)
+
+
+def _nested_place(target_name: str) -> Place | None:
+    target = Target.loaded(target_name)
+    if target is None:
+        return None
+    if target.reactor is not None:
+        definition = target.reactor.definition()
+        redaction = definition.redaction(definition.contract.redacted)
+        inputs = definition.contract.redacted
+        return Place(inputs, redaction.returns, below=(definition, redaction))
+    assert target.unit is not None
+    output = target.unit.output
+    return Place(target.unit.contract.redacted, output is not None and output.redacted)

@@ -95,7 +95,7 @@ class Run:
         self._runtime.learn_stored(stored)
         values = load_inputs(stored.run.inputs, self._runtime.codec)
         redaction = self._redaction(stored)
-        return shown(values, frozenset(values) if redaction.unknown else redaction.top)
+        return shown(values, redaction.run_inputs(values))
 
     @property
     def trace(self) -> Iterator[TraceEntry]:
@@ -238,7 +238,7 @@ class Run:
             finished_at=None if progress.finished_at is None else instant(progress.finished_at),
             inputs=shown(
                 inputs,
-                frozenset(inputs) if redaction.unknown else redaction.inputs(record.path),
+                redaction.inputs(record.path, inputs),
             ),
             result=result,
             error=None if progress.error is None else decode_failure(progress.error, codec),
@@ -249,7 +249,7 @@ class Run:
     def _shown_result(self, record: StepRecord, redaction: RunRedaction) -> Any:
         if record.progress.result is None:
             return None
-        if redaction.unknown or redaction.result(record.path):
+        if redaction.result(record.path):
             return REDACTED_TEXT
         return self._runtime.codec.decode(record.progress.result)
 

@@ -460,3 +460,34 @@ def test_nested_work_runs_at_the_same_time_in_an_async_body(diary: list[str]) ->
     assert len(list(only_run().steps("work"))) == 3
     only_run().undo()
     assert sorted(diary) == ["-0", "-1", "-2"]
+
+
+@pytest_ways
+def test_nested_work_that_could_not_compensate_is_left_when_its_step_fails(
+    diary: list[str], way: str
+) -> None:
+    mended = False
+
+    def compensate() -> None:
+        if not mended:
+            raise Outage("stuck")
+
+    broken = logged(diary, "nested", raising(Outage("why")), compensate=compensate)
+
+    async def body(call: Any, attempt: int) -> Any:
+        return await call(broken)
+
+    class Saga(Reactor):
+        before = step(logged(diary, "before"))
+        work = step(caller(way, body)).after(before)
+
+    result = Saga.run()
+
+    assert isinstance(result, Failure)
+    assert [f.message for f in result.rollback_failures] == ["Outage: stuck"]
+    assert diary == ["+before", "+nested", "!nested", "-before"]
+    assert only_run().rollback == "incomplete"
+    mended = True
+    only_run().undo()
+    assert diary[4:] == ["!nested"]
+    assert only_run().rollback == "complete"
