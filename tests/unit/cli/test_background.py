@@ -33,7 +33,10 @@ def enqueue(calandria: Invoke, reactor: str, *options: str) -> str:
 
 def finish(runtime: Runtime, run_id: str) -> None:
     worker = runtime.start_worker(threads=1)
-    runtime.find(run_id).wait(30)
+    run = runtime.find(run_id)
+    run.wait(30)
+    for unit in run.children:
+        unit.wait(30)
     worker.stop()
 
 
