@@ -101,12 +101,12 @@ class Wakeups:
             # its buffer is full, so that it is about to wake anyway; or it is just going away
             return
 
-    def wait(self, timeout: float) -> None:
-        """Wait to be woken, at most `timeout` seconds."""
+    def wait(self, timeout: float, stopping: threading.Event) -> None:
+        """Wait to be woken, at most `timeout` seconds; not at all once `stopping` is set."""
         with self._condition:
             self._idle += 1
             try:
-                self._condition.wait_for(lambda: self._tokens > 0, timeout)
+                self._condition.wait_for(lambda: self._tokens > 0 or stopping.is_set(), timeout)
                 self._tokens = max(self._tokens - 1, 0)
             finally:
                 self._idle -= 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any
@@ -61,7 +62,7 @@ from calandria.runtime.outcomes import Abandoned, failure_of_function
 from calandria.runtime.preparation import Ready, prepare
 from calandria.runtime.settling import Settler
 from calandria.runtime.slots import Slot, encode_failure
-from calandria.runtime.spawning import SHORTEST_POLL, LookAgain, Spawner, waits_for
+from calandria.runtime.spawning import LookAgain, Spawner, waits_for
 from calandria.runtime.values import Value, load_inputs
 from calandria.statuses import StepRollback
 
@@ -153,7 +154,7 @@ class Execution:
                 continue
             if isinstance(event, LookAgain):
                 assert isinstance(level, ReactorLevel)
-                yield from self._spawner.look(level, event.name, event.pause)
+                yield from self._spawner.look(level, event)
                 continue
             commands = self._decide(level, event)
             for command in commands:
@@ -227,7 +228,7 @@ class Execution:
                 assert isinstance(level, ReactorLevel)
                 self._spawner.dispatch(level, name, slot)
             case NodeKind.AWAIT:
-                self.post(level, LookAgain(name, SHORTEST_POLL))
+                self.post(level, LookAgain(name))
             case NodeKind.COMPOSE | NodeKind.MAP:
                 yield from self._opener.open_forward(level, name, slot, restored=recovery)
 
@@ -380,11 +381,23 @@ class Execution:
         """Step aside, where that is possible, if there is nothing to do but to wait."""
         if not self.environment.parks or self._in_flight or self._starting or not self._timers:
             return False
-        delay = self._timers[0][0] - self.environment.clock.monotonic()
-        if delay <= SHORTEST_PARK:
+        now = self.environment.clock.monotonic()
+        delay = min(self._wakes_at(*timer, now) for timer in self._timers) - now
+        if not SHORTEST_PARK < delay < math.inf:
             return False
         self.outcome = Suspension(waits_for(list(self.levels)), delay)
         return True
+
+    @staticmethod
+    def _wakes_at(
+        due: float, _: int, level: Level, event: MapEvent | LookAgain, now: float
+    ) -> float:
+        """Return when a parked run must be woken for a timer: a unit that settles wakes it."""
+        if not isinstance(event, LookAgain):
+            return due
+        if isinstance(level, ReactorLevel) and event.name not in level.state.awaiting:
+            return math.inf
+        return due if event.deadline is None or now < event.grace_until else event.deadline
 
     def _await_next(self) -> Steps:
         timeout: float | None = None

@@ -29,14 +29,21 @@ GRACE = 0.02
 """Seconds a worker gives a unit to settle before it parks the run that waits for it."""
 SHORTEST_POLL = 0.005
 LONGEST_POLL = 0.25
+"""Seconds between two looks, while the run cannot be parked."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookAgain:
-    """Time to see whether the unit that a step waits for has settled. `pause` is to the next."""
+    """Time to see whether the unit that a step waits for has settled.
+
+    `pause` is to the look after. By the monotonic clock: the wait ends at `deadline`, and the run
+    may be parked for it from `grace_until` on; both are `None` until the first look.
+    """
 
     name: str
-    pause: float
+    pause: float = SHORTEST_POLL
+    deadline: float | None = None
+    grace_until: float = 0.0
 
 
 class Spawner:
@@ -76,57 +83,57 @@ class Spawner:
         order = environment.session.next_order()
         self._execution.post(level, Settled(name, Outcome.SUCCEEDED, order))
 
-    def look(self, level: ReactorLevel, name: str, pause: float = SHORTEST_POLL) -> Steps:
+    def look(self, level: ReactorLevel, again: LookAgain) -> Steps:
         """Settle an awaiting step if its unit has settled or time is up; else look again later."""
+        name = again.name
         if name not in level.state.awaiting:
             return
         # the unit's run, and its job, must be in the storage before anyone looks
         yield from self._execution.journal.flush()
         spawned = level.slot(name.removesuffix(AWAITED))
         assert spawned.result is not None
-        unit_id = spawned.result.peek()
+        unit_id: str | None = spawned.result.peek()
+        if unit_id is None:
+            self._settle_with(level, name, None)
+            return
         stored: StoredRun | None = yield Io(lambda: self._environment.store.load_run(unit_id))
         if stored is None or stored.header.status in FINISHED:
-            self._settle(level, name, spawned, stored, unit_id)
+            self._settle_with(level, name, self._value_of(stored, unit_id))
             return
-        left = self._time_left(level, name, spawned)
-        if left <= 0:
+        now = self._environment.clock.monotonic()
+        if again.deadline is None:
+            deadline = now + self._time_left(spawned)
+            again = LookAgain(name, again.pause, deadline, now + GRACE)
+        assert again.deadline is not None
+        if again.deadline <= now:
             self._time_out(level, name, spawned, unit_id)
-        elif self._environment.parks:
-            self._execution.after(min(left, max(pause, GRACE)), level, LookAgain(name, left))
-        else:
-            later = LookAgain(name, min(pause * 2, LONGEST_POLL))
-            self._execution.after(min(left, pause), level, later)
+            return
+        later = dataclasses.replace(again, pause=min(again.pause * 2, LONGEST_POLL))
+        self._execution.after(min(again.deadline - now, again.pause), level, later)
 
-    def _settle(
-        self,
-        level: ReactorLevel,
-        name: str,
-        spawned: Slot,
-        stored: StoredRun | None,
-        unit_id: str,
-    ) -> None:
-        codec, slot = self._environment.codec, level.slot(name)
-        value: Any = Failure(f"run {unit_id} is not in the storage any more: it was pruned")
-        if stored is not None:
-            result = conclusion.stored_result(stored, codec)
-            value = result.value if isinstance(result, Success) else None
-            if isinstance(result, Failure):
-                value = dataclasses.replace(result, exception=None)
+    def _value_of(self, stored: StoredRun | None, unit_id: str) -> Any:
+        if stored is None:
+            return Failure(f"run {unit_id} is not in the storage any more: it was pruned")
+        result = conclusion.stored_result(stored, self._environment.codec)
+        if isinstance(result, Failure):
+            return dataclasses.replace(result, exception=None)
+        return result.value if isinstance(result, Success) else None
+
+    def _settle_with(self, level: ReactorLevel, name: str, value: Any) -> None:
+        slot = level.slot(name)
         slot.finished_at = self._environment.clock.now()
-        slot.result = Value.record(value, codec)
+        slot.result = Value.record(value, self._environment.codec)
         slot.unsaved_result = slot.result.text
         order = self._environment.session.next_order()
         self._execution.post(level, Settled(name, Outcome.SUCCEEDED, order))
 
-    def _time_left(self, level: ReactorLevel, name: str, spawned: Slot) -> float:
-        settings, now = self._environment.session.services.settings, self._environment.clock.now()
-        if self._environment.parks:
-            limit, since = settings.park_seconds, spawned.finished_at or spawned.started_at
-        else:
-            limit, since = settings.wait_seconds, level.slot(name).started_at
-        # a wall clock that was set back must not make the wait longer than its limit
-        return min(limit - (now - since), limit)
+    def _time_left(self, spawned: Slot) -> float:
+        settings = self._environment.session.services.settings
+        if not self._environment.parks:
+            return settings.wait_seconds
+        # many processes may share this wait, so that only the wall clock can measure it
+        waited = self._environment.clock.now() - (spawned.finished_at or spawned.started_at)
+        return settings.park_seconds - max(waited, 0.0)
 
     def _time_out(self, level: ReactorLevel, name: str, spawned: Slot, unit_id: str) -> None:
         settings = self._environment.session.services.settings

@@ -118,7 +118,7 @@ class Worker:
                 backoff = min(backoff * 2, LONGEST_BACKOFF)
                 continue
             if wait is not None:
-                self._wakeups.wait(wait)
+                self._wakeups.wait(wait, self._stopping)
 
     def _take_one(self) -> float | None:
         """Perform one job; return how long to wait for the next if there was none."""
