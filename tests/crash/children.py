@@ -21,6 +21,7 @@ from typing import NoReturn, TypeVar
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 30.0
+SIGNAL_AGAIN_SECONDS = 3.0
 
 
 def alone(work: Callable[..., None], folder: Path, *arguments: str) -> str:
@@ -54,10 +55,18 @@ class Child:
         self.signal(signal.SIGKILL)
         os.waitpid(self.pid, 0)
 
-    def wait(self) -> int:
-        """Return the exit code (negative: the signal); a child that hangs shows its stacks."""
+    def wait(self, again: int | None = None) -> int:
+        """Return the exit code (negative: the signal); a child that hangs shows its stacks.
+
+        `again` is a signal to repeat: the interpreter drops an interruption that comes while it
+        frees an object.
+        """
         deadline = time.monotonic() + PATIENCE_SECONDS
+        next_signal = time.monotonic() + SIGNAL_AGAIN_SECONDS
         while time.monotonic() < deadline:
+            if again is not None and time.monotonic() > next_signal:
+                next_signal += SIGNAL_AGAIN_SECONDS
+                self.signal(again)
             found, status = os.waitpid(self.pid, os.WNOHANG)
             if found:
                 return os.waitstatus_to_exitcode(status)

@@ -70,7 +70,7 @@ def _interrupt_once(site: Site, name: str, chance: random.Random) -> str:
     until(ready.exists, "the child did not begin")
     time.sleep(chance.uniform(0, 0.05))
     child.signal(signal.SIGINT)
-    child.join()
+    assert child.wait(again=signal.SIGINT) == 0, "its traceback is above"
     with site.runtime() as runtime:
         found = list(runs(runtime=runtime))
         for run in found:

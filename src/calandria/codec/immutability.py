@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from enum import Enum
+from types import NoneType
 
 from calandria.codec.scalars import IMMUTABLE_SCALARS
+
+_NEVER_HOLD_ANYTHING = frozenset({str, int, float, bool, NoneType, bytes})
+"""What most values are: told apart first, before the zones, members and items of the others."""
 
 
 def is_immutable(value: object) -> bool:
@@ -13,6 +17,8 @@ def is_immutable(value: object) -> bool:
     True for None, numbers, text, bytes, instants, `Decimal`, `UUID`, ranges, paths and members of
     enumerations, and for tuples and frozensets of such; by exact class, a subclass may have more.
     """
+    if type(value) in _NEVER_HOLD_ANYTHING:
+        return True
     waiting = [value]
     while waiting:
         current = waiting.pop()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
+from types import NoneType
+from typing import Any
 
 from calandria.codec.decoding import Rebuilder
 from calandria.codec.encoding import Reducer
@@ -24,6 +27,7 @@ def _refuse_constant(name: str) -> float:
 
 _write = json.JSONEncoder(check_circular=False, allow_nan=False, separators=(",", ":")).encode
 _read = json.JSONDecoder(parse_constant=_refuse_constant).decode
+_quoted = json.encoder.encode_basestring_ascii
 
 
 class JsonCodec:
@@ -44,12 +48,13 @@ class JsonCodec:
         Raises `EncodingError`, with the `path` of the part that is at fault and what to do about
         it, when it cannot be recorded so that it comes back the same, or is longer than the limit.
         """
-        plain = _plain_copy(value)
-        form = self._reduce(value) if plain is None else plain
-        try:
-            text = _write(form)
-        except RecursionError:
-            raise _too_deep() from None
+        text = _plain_text(value)
+        if text is None:
+            form = self._reduce(value)
+            try:
+                text = _write(form)
+            except RecursionError:
+                raise _too_deep() from None
         if len(text) > self._max_bytes:
             raise EncodingError(
                 f"Cannot record the value: it takes {_size(len(text))}, and the limit is "
@@ -93,29 +98,36 @@ class JsonCodec:
             raise _too_deep() from None
 
 
-def _plain_copy(value: object) -> dict[str, Form] | None:
-    """Return a copy of a dict that JSON gives back as it is, `None` for anything else.
+def _plain_text(value: object) -> str | None:
+    """Return the JSON of a value, or a dict of such, that stands as itself; `None` for any other.
 
-    A step's inputs are such a dict more often than not, and this is all that they cost.
+    A step's inputs and its result are that more often than not, and this is all that they cost.
     """
-    if type(value) is not dict or MARK in value:
+    if type(value) is not dict:
+        return _scalar_text(value)
+    if MARK in value:
         return None
-    value = value.copy()
-    for key, item in value.items():
-        if type(key) is not str or not key.isascii():
+    parts: list[str] = []
+    for key, item in value.copy().items():
+        text = _scalar_text(item)
+        if text is None or type(key) is not str or not key.isascii():
             return None
-        kind = type(item)
-        if kind is str:
-            plain = item.isascii()
-        elif kind is int:
-            plain = is_plain_int(item)
-        elif kind is float:
-            plain = math.isfinite(item)
-        else:
-            plain = item is None or kind is bool
-        if not plain:
-            return None
-    return value
+        parts.append(f"{_quoted(key)}:{text}")
+    return f"{{{','.join(parts)}}}"
+
+
+def _scalar_text(value: object) -> str | None:
+    write = _SCALAR_WRITERS.get(type(value))
+    return None if write is None else write(value)
+
+
+_SCALAR_WRITERS: dict[type, Callable[[Any], str | None]] = {
+    str: lambda text: _quoted(text) if text.isascii() else None,
+    int: lambda number: repr(number) if is_plain_int(number) else None,
+    float: lambda number: repr(number) if math.isfinite(number) else None,
+    bool: lambda truth: "true" if truth else "false",
+    NoneType: lambda _: "null",
+}
 
 
 def _too_deep() -> EncodingError:

@@ -63,6 +63,7 @@ class StoredRun:
     cancel_requested: str | None
     """The reason given by a cancel that the owner has not applied yet."""
     updated_at: float
+    """When its header or its lease's release was last written, or its last event happened."""
 
     @property
     def header(self) -> RunHeader:
@@ -146,7 +147,7 @@ class Changes:
     """What one commit writes. `release` lets go of the lease in the same commit.
 
     `steps` are written whole, replacing a record with the same path; `updates` touch only the
-    changing part. `now` is the wall clock, for `updated_at`.
+    changing part. `now` is the wall clock, noted with a header or a release.
     """
 
     header: RunHeader | None = None
@@ -177,7 +178,6 @@ class TakenLease:
     lease: Lease
     stored: StoredRun
     last_sequence: int
-    last_completed_order: int
 
 
 @dataclass(frozen=True)

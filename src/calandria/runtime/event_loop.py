@@ -81,12 +81,13 @@ class BackgroundLoop:
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None or self._pid != os.getpid():
-                self._pid = os.getpid()
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=self._serve, args=(self._loop,), name="calandria-loop", daemon=True
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(
+                    target=self._serve, args=(loop,), name="calandria-loop", daemon=True
                 )
-                self._thread.start()
+                # kept only once it is served: an interruption may come in between
+                thread.start()
+                self._pid, self._loop, self._thread = os.getpid(), loop, thread
             return self._loop
 
     @staticmethod

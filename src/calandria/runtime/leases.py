@@ -42,10 +42,12 @@ class LeaseKeeper:
         if self._thread is None:
             with self._changed:
                 if self._thread is None and not self._closed:
-                    self._thread = threading.Thread(
+                    thread = threading.Thread(
                         target=self._keep, name="calandria-leases", daemon=True
                     )
-                    self._thread.start()
+                    # kept only once it runs: an interruption may come in between
+                    thread.start()
+                    self._thread = thread
 
     def removal(self, session: Session) -> Callable[[], None]:
         """Return what lets this session's lease be, in one step that no signal can divide."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import traceback as tracebacks
 from typing import Any
 
 from calandria.results import Failure, Halt, Signal, Skipped, Success
@@ -54,6 +55,7 @@ def of_exception(exception: BaseException, *, stopping: bool) -> StepOutcome | I
     if isinstance(exception, _UNREQUESTED):
         return Interrupted(None) if stopping else failure_of(exception)
     if isinstance(exception, MemoryError) or not isinstance(exception, Exception):
+        let_go(exception)
         return Interrupted(_interruption_in(exception))
     return failure_of(exception)
 
@@ -75,6 +77,18 @@ def failure_of_function(exception: BaseException) -> Failure:
     if isinstance(of_exception(exception, stopping=False), Interrupted):
         raise exception
     return failure_of(exception, retryable=False)
+
+
+def let_go(interruption: BaseException) -> None:
+    """Free what the frames that an interruption unwound still hold.
+
+    One that came on the way out of a transaction left it open, and holding its lock, for as long as
+    its traceback lives; the interruption itself is on record, or about to be.
+    """
+    at: BaseException | None = interruption
+    while at is not None:
+        tracebacks.clear_frames(at.__traceback__)
+        at = at.__context__
 
 
 def failure_of(exception: BaseException, *, retryable: bool = True) -> Failure:

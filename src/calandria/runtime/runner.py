@@ -49,7 +49,7 @@ from calandria.runtime.levels import ReactorLevel
 from calandria.runtime.lookup import stored_name
 from calandria.runtime.nested import plan_is_parallel
 from calandria.runtime.observers import Observers
-from calandria.runtime.outcomes import Abandoned
+from calandria.runtime.outcomes import Abandoned, let_go
 from calandria.runtime.restoring import DefinitionChanged, restore_reactor
 from calandria.runtime.session import Session
 from calandria.runtime.units import stored_definition
@@ -545,6 +545,7 @@ class Runner:
         except Abandoned:
             raise
         except BaseException as interruption:
+            let_go(interruption)
             first = session.interruption is None
             session.interrupt(interruption)
             if first and not session.lost:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
 
@@ -21,6 +22,10 @@ class Session(Protocol):
 
     def execute(self, statement: Statement, values: Values) -> int:
         """Run a statement; return how many rows it changed."""
+        ...
+
+    def execute_many(self, statement: Statement, values: Sequence[Values]) -> None:
+        """Run a statement once for each set of values."""
         ...
 
     def row(self, statement: Statement, values: Values) -> Row | None:

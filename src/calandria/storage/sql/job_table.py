@@ -39,9 +39,9 @@ class JobTable:
             row = session.row(STATEMENTS["load_run"], values)
         if taken is None or row is None:
             return Claim(next_due=0.0)
-        epoch, last_sequence, last_order = taken
+        epoch, last_sequence = taken
         lease = Lease(found[0], owner, epoch)
-        return Claim(TakenLease(lease, rows.stored_run(row), last_sequence, last_order))
+        return Claim(TakenLease(lease, rows.stored_run(row), last_sequence))
 
     def sweep(self, *, pending_after: float, now: float) -> int:
         """Give a job to every run that lost its owner or its job; return how many."""

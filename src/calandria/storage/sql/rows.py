@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from calandria.ports.run_store import (
-    Changes,
     Event,
     KeyedRun,
     NewRun,
@@ -94,18 +93,6 @@ def event_values(run_id: str, event: Event) -> dict[str, Value]:
         "kind": event.kind,
         "path": event.path,
         "data": event.data,
-    }
-
-
-def counters(changes: Changes) -> dict[str, Value]:
-    """Return the highest sequence and completion order that `changes` bring, 0 for none."""
-    progresses = [step.progress for step in changes.steps]
-    progresses += [update.progress for update in changes.updates]
-    return {
-        "last_sequence": max([event.sequence for event in changes.events], default=0),
-        "last_completed_order": max(
-            [progress.completed_order or 0 for progress in progresses], default=0
-        ),
     }
 
 

@@ -22,7 +22,7 @@ INSERT INTO calandria_runs (
     idempotency_key, inputs_digest, correlation_id, created_at, updated_at,
     status, rollback, rollback_trigger, end_status, pending_compensation,
     waits_for, wake_at, finished_at,
-    epoch, lease_owner, lease_boot, lease_expires, last_sequence, last_completed_order)
+    epoch, lease_owner, lease_boot, lease_expires)
 VALUES (
     :run_id, :reactor, :shape, :root_id, :parent_id, :parent_path,
     :idempotency_key, :inputs_digest, :correlation_id, :created_at, :now,
@@ -30,30 +30,29 @@ VALUES (
     :waits_for, :wake_at, :finished_at,
     :epoch, :owner,
     CASE WHEN :owner IS NULL THEN NULL ELSE :clock_boot END,
-    CASE WHEN :owner IS NULL THEN NULL ELSE :clock_now + :ttl END,
-    :last_sequence, :last_completed_order)
+    CASE WHEN :owner IS NULL THEN NULL ELSE :clock_now + :ttl END)
 
 -- name: insert_run_values
 -- The values of a new run that may be large.
 INSERT INTO calandria_run_values (run_id, inputs, outcome) VALUES (:run_id, :inputs, :outcome)
 
--- name: touch_run
--- Fence a commit that leaves the header as it is: no row changed means the lease is stale.
+-- name: fence
+-- Fence a commit that leaves the run's row as it is: no row means the lease is stale.
+SELECT cancel_requested FROM calandria_runs WHERE run_id = :run_id AND epoch = :epoch
+
+-- name: release_lease
+-- Give a lease back, the header left as it is.
 UPDATE calandria_runs SET
     updated_at = :now,
-    last_sequence = max(last_sequence, :last_sequence),
-    last_completed_order = max(last_completed_order, :last_completed_order),
-    lease_owner = CASE WHEN :release THEN NULL ELSE lease_owner END,
-    lease_boot = CASE WHEN :release THEN NULL ELSE lease_boot END,
-    lease_expires = CASE WHEN :release THEN NULL ELSE lease_expires END
+    lease_owner = NULL,
+    lease_boot = NULL,
+    lease_expires = NULL
 WHERE run_id = :run_id AND epoch = :epoch
 
 -- name: write_header
--- Fence a commit and replace what no index holds of the header: no row changed means a stale lease.
+-- Replace what no index holds of the header.
 UPDATE calandria_runs SET
     updated_at = :now,
-    last_sequence = max(last_sequence, :last_sequence),
-    last_completed_order = max(last_completed_order, :last_completed_order),
     lease_owner = CASE WHEN :release THEN NULL ELSE lease_owner END,
     lease_boot = CASE WHEN :release THEN NULL ELSE lease_boot END,
     lease_expires = CASE WHEN :release THEN NULL ELSE lease_expires END,
@@ -63,10 +62,6 @@ UPDATE calandria_runs SET
     wake_at = :wake_at,
     cancel_requested = CASE WHEN :ended THEN NULL ELSE cancel_requested END
 WHERE run_id = :run_id AND epoch = :epoch
-
--- name: cancel_requested
--- Why a run is to be cancelled, while its owner has not done so.
-SELECT cancel_requested FROM calandria_runs WHERE run_id = :run_id
 
 -- name: write_standing
 -- Replace what indexes hold of the header, only if it differs: most headers leave it as it is.
@@ -142,7 +137,8 @@ UPDATE calandria_runs SET
     lease_expires = :clock_now + :ttl
 WHERE run_id = :run_id AND (
     lease_owner IS NULL OR lease_boot <> :clock_boot OR lease_expires <= :clock_now)
-RETURNING epoch, last_sequence, last_completed_order
+RETURNING epoch, coalesce(
+    (SELECT max(sequence) FROM calandria_events WHERE run_id = :run_id), 0)
 
 -- name: renew_lease
 -- Extend a lease; no row means it is lost.
@@ -158,7 +154,11 @@ SELECT r.run_id, r.reactor, r.shape, v.inputs, r.created_at, r.root_id, r.parent
     r.waits_for, r.wake_at, r.finished_at,
     r.epoch, r.lease_owner,
     r.lease_owner IS NOT NULL AND r.lease_boot = :clock_boot AND r.lease_expires > :clock_now,
-    r.cancel_requested, r.updated_at
+    r.cancel_requested,
+    max(r.updated_at, coalesce(
+        (SELECT e.at FROM calandria_events AS e
+            WHERE e.run_id = r.run_id ORDER BY e.sequence DESC LIMIT 1),
+        r.updated_at))
 FROM calandria_runs AS r JOIN calandria_run_values AS v ON v.run_id = r.run_id
 
 -- name: load_run
@@ -281,11 +281,11 @@ INSERT INTO calandria_schema (number, name) VALUES (:number, :name)
 INSERT INTO calandria_runs (
     run_id, reactor, shape, root_id, parent_id, parent_path,
     idempotency_key, inputs_digest, correlation_id, created_at, updated_at,
-    status, rollback, epoch, last_sequence, last_completed_order)
+    status, rollback, epoch)
 VALUES (
     :run_id, :reactor, :shape, :root_id, :parent_id, :parent_path,
     :idempotency_key, :inputs_digest, :correlation_id, :created_at, :created_at,
-    :status, :rollback, 0, 0, 0)
+    :status, :rollback, 0)
 ON CONFLICT (run_id) DO NOTHING
 
 -- name: add_job

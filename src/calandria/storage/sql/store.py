@@ -18,7 +18,6 @@ from calandria.ports.run_store import (
     Renewal,
     RunCursor,
     RunFilter,
-    RunHeader,
     StepRecord,
     StoredRun,
     TakenLease,
@@ -34,9 +33,9 @@ from calandria.storage.sql.statements import STATEMENTS, Value
 
 _NO_UPPER_POSITION = 2**62
 
-_TOUCH_RUN = STATEMENTS["touch_run"]
+_FENCE = STATEMENTS["fence"]
+_RELEASE_LEASE = STATEMENTS["release_lease"]
 _WRITE_HEADER = STATEMENTS["write_header"]
-_CANCEL_REQUESTED = STATEMENTS["cancel_requested"]
 _WRITE_STANDING = STATEMENTS["write_standing"]
 _WRITE_OUTCOME = STATEMENTS["write_outcome"]
 _WRITE_STEP = STATEMENTS["write_step"]
@@ -81,7 +80,7 @@ class SqlRunStore:
                 STATEMENTS["reserve_key"], values
             ):
                 return _find_key(session, run.reactor, run.idempotency_key)
-            values |= rows.header_values(changes.header or run.header) | rows.counters(changes)
+            values |= rows.header_values(changes.header or run.header)
             values |= session.lease_time
             values |= {"owner": owner, "ttl": ttl, "now": changes.now or run.created_at}
             values["epoch"] = 0 if owner is None else 1
@@ -99,8 +98,8 @@ class SqlRunStore:
             stored = _load_run(session, run_id)
         if taken is None or stored is None:
             return stored
-        epoch, last_sequence, last_completed_order = taken
-        return TakenLease(Lease(run_id, owner, epoch), stored, last_sequence, last_completed_order)
+        epoch, last_sequence = taken
+        return TakenLease(Lease(run_id, owner, epoch), stored, last_sequence)
 
     def renew_leases(self, leases: Sequence[Lease], *, ttl: float) -> Renewal:
         """Extend leases by `ttl` seconds from now, in one transaction."""
@@ -120,13 +119,8 @@ class SqlRunStore:
 
     def commit(self, lease: Lease, changes: Changes) -> str | None:
         """Write `changes`, all or nothing, if the lease's epoch is still the run's."""
-        values = rows.counters(changes)
-        values["run_id"] = lease.run_id
-        values["epoch"] = lease.epoch
-        values["now"] = changes.now
-        values["release"] = changes.release
         with self._database.write() as session:
-            reason = _write_run(session, lease, changes.header, values)
+            reason = _write_run(session, lease, changes)
             _write_journal(session, lease.run_id, changes)
             if changes.jobs or changes.children:
                 _write_jobs(session, changes)
@@ -210,22 +204,27 @@ class SqlRunStore:
         self._database.close()
 
 
-def _write_run(
-    session: Session, lease: Lease, header: RunHeader | None, values: dict[str, Value]
-) -> str | None:
-    if header is not None:
-        values |= rows.header_values(header)
-        values["ended"] = header.status in FINISHED
-    if not session.execute(_TOUCH_RUN if header is None else _WRITE_HEADER, values):
+def _write_run(session: Session, lease: Lease, changes: Changes) -> str | None:
+    values: dict[str, Value] = {"run_id": lease.run_id, "epoch": lease.epoch}
+    fenced = session.row(_FENCE, values)
+    if fenced is None:
         raise StaleLease(
             f"Run {lease.run_id}: the lease of {lease.owner} (epoch {lease.epoch}) was taken over, "
             "or the run is gone. Nothing was recorded; stop working on it."
         )
-    if header is not None:
+    cancel_requested: str | None = fenced[0]
+    if changes.header is not None:
+        ended = changes.header.status in FINISHED
+        values |= rows.header_values(changes.header)
+        values |= {"now": changes.now, "release": changes.release, "ended": ended}
+        session.execute(_WRITE_HEADER, values)
         session.execute(_WRITE_STANDING, values)
         session.execute(_WRITE_OUTCOME, values)
-    requested = session.row(_CANCEL_REQUESTED, values)
-    return None if requested is None else requested[0]
+        return None if ended else cancel_requested
+    if changes.release:
+        values["now"] = changes.now
+        session.execute(_RELEASE_LEASE, values)
+    return cancel_requested
 
 
 def _write_journal(session: Session, run_id: str, changes: Changes) -> None:
@@ -239,8 +238,9 @@ def _write_journal(session: Session, run_id: str, changes: Changes) -> None:
             raise StorageError(
                 f"Run {run_id}: step {update.path} has no record to update; write it whole first."
             )
-    for event in changes.events:
-        session.execute(_APPEND_EVENT, rows.event_values(run_id, event))
+    session.execute_many(
+        _APPEND_EVENT, [rows.event_values(run_id, event) for event in changes.events]
+    )
 
 
 def _write_jobs(session: Session, changes: Changes) -> None:

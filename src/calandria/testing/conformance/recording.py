@@ -14,6 +14,7 @@ from calandria.errors import StorageError
 from calandria.ports.run_store import (
     Changes,
     Event,
+    Lease,
     RunHeader,
     RunStore,
     StepProgress,
@@ -21,7 +22,7 @@ from calandria.ports.run_store import (
     StepUpdate,
 )
 from calandria.statuses import FINISHED, RollbackState, RunStatus, StepRollback, StepStatus
-from calandria.testing.conformance.harness import NOW, StoreTests, event, leased, new_run, step
+from calandria.testing.conformance.harness import NOW, TTL, StoreTests, event, leased, new_run, step
 
 _FULL = StepProgress(
     status=StepStatus.FAILED,
@@ -141,11 +142,15 @@ class RecordingConformance(StoreTests):
     def test_a_commit_without_a_header_leaves_it(self, store: RunStore) -> None:
         header = RunHeader(RunStatus.PAUSED, outcome='"x"', waits_for="timer", wake_at=NOW)
         lease = leased(store, new_run(header=header))
-        store.commit(lease, Changes(events=[event(1)], now=NOW + 60))
+        store.commit(lease, Changes(events=[Event(1, NOW + 60, "k")], now=NOW + 60))
         stored = store.load_run("run-1")
         assert stored is not None
         assert stored.header == header
         assert stored.updated_at == NOW + 60
+        store.commit(lease, Changes(release=True, now=NOW + 90))
+        stored = store.load_run("run-1")
+        assert stored is not None
+        assert (stored.header, stored.updated_at) == (header, NOW + 90)
 
     def test_a_commit_that_fails_half_way_writes_nothing(self, store: RunStore) -> None:
         lease = leased(store)
@@ -190,7 +195,9 @@ class RecordingConformance(StoreTests):
     @pytest.mark.parametrize("at", [0.0, 1e-6, 1_799_999_999.999999, 253_402_300_799.0, NOW])
     def test_instants_keep_their_precision(self, store: RunStore, at: float) -> None:
         header = RunHeader(RunStatus.RUNNING, wake_at=at, finished_at=at)
-        lease = leased(store, new_run(header=header, created_at=at))
+        new = new_run(header=header, created_at=at)
+        lease = store.create_run(new, Changes(now=at), owner="first", ttl=TTL)
+        assert isinstance(lease, Lease)
         record = StepRecord("a", "", 0, None, at, replace(_FULL, due_at=at, finished_at=at))
         store.commit(lease, Changes(steps=[record], events=[Event(1, at, "k")], now=at))
 

@@ -36,8 +36,6 @@ CREATE TABLE calandria_runs (
     lease_owner TEXT,
     lease_boot TEXT,
     lease_expires REAL,
-    last_sequence INTEGER NOT NULL,
-    last_completed_order INTEGER NOT NULL,
     CHECK ((lease_owner IS NULL) = (lease_expires IS NULL))
 ) WITHOUT ROWID;
 
