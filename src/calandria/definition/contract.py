@@ -79,6 +79,7 @@ class Contract:
         self._declarations = declarations
         self._checks: tuple[_Check, ...] | None = None
         self._fields: Mapping[str, InputField] = {}
+        self._redacted: frozenset[str] = frozenset()
         self._runs_user_code = False
 
     @property
@@ -96,7 +97,8 @@ class Contract:
     @property
     def redacted(self) -> frozenset[str]:
         """The inputs that are declared `Redacted`, at any depth."""
-        return frozenset(field.name for field in self.fields.values() if field.redacted)
+        self._resolved()
+        return self._redacted
 
     def resolve(self) -> None:
         """Evaluate the annotations now; raises `DefinitionError` where that is not possible."""
@@ -146,6 +148,7 @@ class Contract:
             if self._checks is None:
                 checks = tuple(_check(self.owner, d) for d in self._declarations.values())
                 self._fields = MappingProxyType({c.field.name: c.field for c in checks})
+                self._redacted = frozenset(c.field.name for c in checks if c.field.redacted)
                 self._runs_user_code = any(c.field.runs_user_code for c in checks)
                 self._checks = checks
             return self._checks

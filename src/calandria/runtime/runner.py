@@ -145,8 +145,8 @@ class Runner:
                 inputs=shown(dict(values), definition.contract.redacted),
                 validation_errors=getattr(error, "errors", {}),
             )
-        inputs_digest = digest(text)
         key = options.idempotency_key
+        inputs_digest = "" if key is None else digest(text)
         name = stored_name(reactor)
         if key is not None:
             keyed = self._services.store.find_key(name, key)
@@ -207,7 +207,7 @@ class Runner:
             created_at=now,
             root_id=run_id,
             idempotency_key=options.idempotency_key,
-            inputs_digest=inputs_digest if options.idempotency_key is not None else None,
+            inputs_digest=inputs_digest or None,
             correlation_id=options.correlation_id,
         )
 
@@ -399,7 +399,6 @@ class Runner:
             taken.lease,
             root_id=stored.run.root_id,
             last_sequence=taken.last_sequence,
-            last_order=taken.last_completed_order,
         )
         session.cancel_reason = stored.cancel_requested
         try:

@@ -45,7 +45,6 @@ class Session:
         *,
         root_id: str,
         last_sequence: int = 0,
-        last_order: int = 0,
     ) -> None:
         self.services = services
         self.lease = lease
@@ -58,7 +57,8 @@ class Session:
         self._over = False
         self._storage_error: StorageError | None = None
         self._sequence = itertools.count(last_sequence + 1)
-        self._order = itertools.count(last_order + 1)
+        # what is completed was begun, and its beginning is an event: no place taken is higher
+        self._order = itertools.count(last_sequence + 1)
         self._lock = threading.Lock()
         self._losing = threading.Lock()
         self._listeners: set[Callable[[], None]] = set()

@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from calandria.runtime.execution import Execution
 
 
+_HOOKS = {
+    Outcome.SUCCEEDED: "step_completed",
+    Outcome.SKIPPED: "step_skipped",
+    Outcome.HALTED: "step_halted",
+}
+
+
 class Settler:
     """Turns settlements into events, and events into records."""
 
@@ -80,11 +87,7 @@ class Settler:
         if isinstance(recorded, Failure):
             self.fail(level, name, slot, recorded, started=True, seconds=settlement.seconds)
             return
-        hook = {
-            Outcome.SUCCEEDED: "step_completed",
-            Outcome.SKIPPED: "step_skipped",
-            Outcome.HALTED: "step_halted",
-        }[kind]
+        hook = _HOOKS[kind]
         extra: tuple[Any, ...] = ()
         if isinstance(outcome, Success):
             extra = (outcome.value,)
