@@ -251,6 +251,7 @@ class Execution:
         slot.result = Value.record(None, self.environment.codec)
         slot.unsaved_result = slot.result.text
         order = self.session.next_order()
+        self.journal.step_notice("step_skipped", level, name, slot)
         self.post(level, Settled(name, Outcome.SKIPPED, order, started=False))
 
     def _take_element(self, level: MapLevel, name: str) -> Generator[Effect, Any, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from calandria.errors import UnknownRun, WaitTimeout
@@ -280,10 +280,10 @@ class Run:
         """Take the run up, here and now, if its process died; raises `RunBusy` if it lives."""
         return self._runtime.runner.recover(None, self.id)
 
-    def wait(self, timeout: float | None = None) -> Result[Any]:
+    def wait(self, timeout: float | timedelta | None = None) -> Result[Any]:
         """Wait until the run has ended or is paused, and return its result.
 
-        Raises `WaitTimeout` after `timeout` seconds (`None`: no limit); the run goes on.
+        Raises `WaitTimeout` after `timeout` (seconds or `timedelta`; `None`: never); it goes on.
         """
         for pause in self._looks(timeout):
             found = self._ended()
@@ -292,10 +292,10 @@ class Run:
             self._runtime.pause(pause)
         raise AssertionError("looking ends only by raising")
 
-    async def await_result(self, timeout: float | None = None) -> Result[Any]:
+    async def await_result(self, timeout: float | timedelta | None = None) -> Result[Any]:
         """Like `wait`, from async code: no thread is kept while it waits.
 
-        Raises `WaitTimeout` after `timeout` seconds (`None`: no limit); the run goes on.
+        Raises `WaitTimeout` after `timeout` (seconds or `timedelta`; `None`: never); it goes on.
         """
         for pause in self._looks(timeout):
             found = await self._runtime.in_thread(self._ended)
@@ -309,9 +309,11 @@ class Run:
         over = stored.header.status in FINISHED or stored.header.status is RunStatus.PAUSED
         return self._runtime.result_of(stored) if over else None
 
-    def _looks(self, timeout: float | None) -> Iterator[float]:
+    def _looks(self, timeout: float | timedelta | None) -> Iterator[float]:
         """Yield how long to pause after each look; raise `WaitTimeout` when time is up."""
         clock = self._runtime.services.clock
+        if isinstance(timeout, timedelta):
+            timeout = timeout.total_seconds()
         deadline = None if timeout is None else clock.monotonic() + timeout
         pause, last = SHORTEST_POLL, False
         while not last:

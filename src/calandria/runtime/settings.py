@@ -67,10 +67,13 @@ class Settings:
             )
 
     def _require(self, name: str, value: object, *, minimum: float) -> None:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        whole = name in _WHOLE_NUMBERS
+        kinds = int if whole else (int, float)
+        number = isinstance(value, kinds) and not isinstance(value, bool)
         if not number or not cast(float, value) >= minimum:
             raise CalandriaError(
-                f"Settings({name}={value!r}): give a number of at least {minimum:g}."
+                f"Settings({name}={value!r}): give a {'whole ' if whole else ''}number of at least "
+                f"{minimum:g}."
             )
 
     @property
