@@ -170,6 +170,8 @@ class Chaos:
             if code is not None:
                 assert code in (0, -signal.SIGKILL), f"a caller ended with {code}"
                 del self._callers[first]
+                # it may have ended just before it was to be stopped
+                self._stopped.pop(child.pid, None)
                 if code:
                     self._left.append(first)
 

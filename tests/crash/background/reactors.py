@@ -72,6 +72,17 @@ class HandsBefore(Reactor):
     background = before(c)
 
 
+class HandsUnit(Reactor):
+    """Hands over after its first step, with a unit to dispatch."""
+
+    a = step(Act, script="")
+    b = step(Act, script="", needs=a)
+    unread = spawn(Act, script="").after(a)
+
+    background = after(a)
+    returns = b
+
+
 class Child(Reactor):
     script: str = ""
 
@@ -145,6 +156,53 @@ class Unread(Reactor):
 
     unit = spawn(Act, script="")
     b = step(Act, script="").after(unit)
+
+
+class Chain(Reactor):
+    background = True
+
+    a = step(Act, script="")
+    b = step(Act, script="").after(a)
+    c = step(Act, script="").after(b)
+
+
+class Fails(Reactor):
+    background = True
+
+    a = step(Act, script="")
+    b = step(Act, script="").after(a)
+    c = step(Act, script="fail").after(b)
+
+
+class Elements(Reactor):
+    background = True
+
+    before = step(Act, script="")
+    each = map_each(Act, over=["x", "y", "z"], script="", needs=element).after(before)
+
+
+class ReadsUnit(Reactor):
+    background = True
+
+    a = step(Act, script="")
+    unit = spawn(Act, script="").after(a)
+
+    @step
+    def reader(*, context: Any, unit: Any) -> str:
+        with told(context, "run"):
+            return unit.error if isinstance(unit, Failure) else str(unit)
+
+
+class Broken(Reactor):
+    first = step(Act, script="")
+    second = step(Act, script="fail", needs=first)
+
+
+class SpawnsReactor(Reactor):
+    background = True
+
+    unit = spawn(Broken)
+    last = step(Act, script="").after(unit)
 
 
 KINDS: dict[str, tuple[type[Reactor], dict[str, Any]]] = {

@@ -58,18 +58,27 @@ class Workshop:
 
         def serve() -> None:
             parent = os.getppid()
-            # blocked in every thread and waited for here: a handler could come just before a wait
-            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
             if first is not None:
                 first()
             with self.runtime() as runtime:
                 worker = runtime.start_worker(threads)
-                while signal.sigtimedwait([signal.SIGTERM], 0.5) is None:
+                while not _told_to_end():
                     if os.getppid() != parent:
                         os._exit(3)  # a test that failed leaves no worker behind
                 assert worker.stop(timeout=PATIENCE_SECONDS)
 
-        return Child(serve)
+        # blocked in every thread and waited for: a handler could come just before a wait
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        try:
+            return Child(serve)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _told_to_end() -> bool:
+    found = signal.sigtimedwait([signal.SIGTERM], 0.5)
+    # a stop that outlasts the wait makes it return, too, with no signal in it
+    return found is not None and found.si_signo == signal.SIGTERM
 
 
 def end(*workers: Child) -> None:

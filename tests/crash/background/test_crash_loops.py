@@ -1,0 +1,149 @@
+"""What kills its worker each time is given up and rolled back, and other work goes on meanwhile."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from calandria import Failure, Reactor, Success, step
+from tests.crash.background.deeds import Act, Acting
+from tests.crash.background.reactors import Chain, Elements, Fails, ReadsUnit, SpawnsReactor
+from tests.crash.background.workshop import Workshop, active, end, poll
+from tests.crash.children import Child, alone
+
+LIMIT = 2
+PATIENCE_SECONDS = 30.0
+
+
+def die(context: Any) -> None:
+    os._exit(9)
+
+
+class Loop:
+    """A run whose action kills its worker, workers that are started again, and other runs."""
+
+    def __init__(self, folder: Path, reactor: type[Reactor], action: str, path: str) -> None:
+        self.shop = Workshop(folder, lease=0.15, sweep=0.1)
+        self.shop.max_recoveries = LIMIT
+        self._deadly = action, path
+        self.died = 0
+        with self.shop.runtime() as runtime:
+            dispatched = reactor.options(runtime=runtime).run()  # type: ignore[attr-defined]
+            others = [Others.options(runtime=runtime).run().run_id for _ in range(3)]
+            worker = self._worker()
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while active(runtime):
+                assert time.monotonic() < deadline, [run.status for run in active(runtime)]
+                code = poll(worker)
+                if code is not None:
+                    assert code == 9, code
+                    self.died += 1
+                    worker = self._worker()
+                time.sleep(0.01)
+            end(worker)
+            for other in others:
+                assert runtime.find(other).result == Success("did z")
+            run = runtime.find(dispatched.run_id)
+            self.result: Any = run.result
+            self.units = [(unit.status.value, unit.result) for unit in run.children]
+
+    def _worker(self) -> Child:
+        def prepare() -> None:
+            Acting.by_path = {self._deadly: die}
+
+        return self.shop.worker(2, first=prepare)
+
+    def begun(self, action: str) -> list[str]:
+        return [path for path in self.shop.begun(action) if path != "z"]
+
+
+
+
+class Others(Reactor):
+    background = True
+
+    z = step(Act, script="")
+
+
+def _a_step(folder: Path) -> None:
+    loop = Loop(folder, Chain, "run", "b")
+    assert loop.died == 1 + LIMIT
+    assert isinstance(loop.result, Failure) and "died" in loop.result.error
+    assert "Chain.b" in loop.result.error and loop.result.rollback_failures == []
+    assert loop.begun("run") == ["a", *["b"] * loop.died]
+    assert loop.shop.ended("compensate") == ["b"]
+    assert loop.shop.ended("undo") == ["a"]
+
+
+def _an_undo(folder: Path) -> None:
+    loop = Loop(folder, Fails, "undo", "b")
+    assert loop.died == 1 + LIMIT
+    (left,) = loop.result.rollback_failures
+    assert (left.step, left.kind, left.reason) == ("b", "undo", "crashed")
+    assert loop.begun("undo") == [*["b"] * loop.died, "a"]
+    assert loop.shop.ended("undo") == ["a"]
+
+
+def _a_compensate(folder: Path) -> None:
+    loop = Loop(folder, Fails, "compensate", "c")
+    assert loop.died == 1 + LIMIT
+    (left,) = loop.result.rollback_failures
+    assert (left.step, left.kind, left.reason) == ("c", "compensate", "crashed")
+    assert loop.shop.ended("undo") == ["b", "a"]
+
+
+def _an_element(folder: Path) -> None:
+    loop = Loop(folder, Elements, "run", "each[1]")
+    assert loop.died == 1 + LIMIT
+    assert "died" in loop.result.error
+    assert loop.begun("run") == ["before", "each[0]", *["each[1]"] * loop.died]
+    assert loop.shop.ended("compensate") == ["each[1]"]
+    assert loop.shop.ended("undo") == ["each[0]", "before"]
+
+
+def _a_unit(folder: Path) -> None:
+    """The unit fails alone; its reader gets the failure, and its parent completes."""
+    loop = Loop(folder, ReadsUnit, "run", "unit")
+    assert loop.died == 1 + LIMIT
+    ((status, failure),) = loop.units
+    assert status == "failed" and "died" in failure.error
+    assert loop.begun("run") == ["a", *["unit"] * loop.died, "reader"]
+    assert loop.shop.ended("compensate") == ["unit"]
+    assert loop.shop.begun("undo") == []
+    assert isinstance(loop.result, Success) and "died" in loop.result.value
+
+
+def _a_units_compensate(folder: Path) -> None:
+    loop = Loop(folder, SpawnsReactor, "undo", "first")
+    assert loop.died == 1 + LIMIT
+    ((status, failure),) = loop.units
+    assert status == "failed"
+    (left,) = failure.rollback_failures
+    assert (left.step, left.kind, left.reason) == ("first", "undo", "crashed")
+    assert loop.result == Success("did last")
+
+
+def test_a_step_that_kills_its_worker(tmp_path: Path) -> None:
+    alone(_a_step, tmp_path)
+
+
+def test_an_undo_that_kills_its_worker(tmp_path: Path) -> None:
+    alone(_an_undo, tmp_path)
+
+
+def test_a_compensate_that_kills_its_worker(tmp_path: Path) -> None:
+    alone(_a_compensate, tmp_path)
+
+
+def test_an_element_that_kills_its_worker(tmp_path: Path) -> None:
+    alone(_an_element, tmp_path)
+
+
+def test_a_spawned_unit_that_kills_its_worker(tmp_path: Path) -> None:
+    alone(_a_unit, tmp_path)
+
+
+def test_an_undo_of_a_spawned_reactor_that_kills_its_worker(tmp_path: Path) -> None:
+    alone(_a_units_compensate, tmp_path)
