@@ -1,6 +1,12 @@
-"""Calandria: workflows that never leave a system half-done."""
+"""Calandria: workflows that never leave a system half-done.
+
+What it takes to declare a reactor is loaded here; what it takes to run one, when it is first used.
+"""
 
 from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
 
 from calandria.definition.hand_off import after, before
 from calandria.definition.nodes import compose, map_each, spawn
@@ -42,15 +48,25 @@ from calandria.results import (
     halt,
     skip,
 )
-from calandria.runtime.map_result import MapResult
-from calandria.runtime.run import Run
-from calandria.runtime.runtime import Runtime, configure, default_registry, runs
-from calandria.runtime.settings import Settings
-from calandria.runtime.worker import Worker
 from calandria.statuses import RollbackState, RunStatus, StepRollback, StepStatus
 
-register = default_registry.register
-"""Let a class of your own be recorded; `encode` and `decode` say how, `name` survives a move."""
+if TYPE_CHECKING:
+    from calandria.runtime.map_result import MapResult
+    from calandria.runtime.run import Run
+    from calandria.runtime.runtime import Runtime, configure, register, runs
+    from calandria.runtime.settings import Settings
+    from calandria.runtime.worker import Worker
+
+_LOADED_WHEN_USED = {
+    "MapResult": "calandria.runtime.map_result",
+    "Run": "calandria.runtime.run",
+    "Runtime": "calandria.runtime.runtime",
+    "Settings": "calandria.runtime.settings",
+    "Worker": "calandria.runtime.worker",
+    "configure": "calandria.runtime.runtime",
+    "register": "calandria.runtime.runtime",
+    "runs": "calandria.runtime.runtime",
+}
 
 __all__ = [
     "CalandriaError",
@@ -109,3 +125,16 @@ __all__ = [
     "spawn",
     "step",
 ]
+
+
+def __getattr__(name: str) -> object:
+    module = _LOADED_WHEN_USED.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(importlib.import_module(module), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -21,13 +21,13 @@ from calandria.definition.namespaces import AnnotationScope, enclosing_scope
 from calandria.definition.node_definition import ReactorDefinition
 from calandria.definition.nodes import DeclaredNode
 from calandria.definition.references import Reference
-from calandria.plan.drawing import Format, draw
 from calandria.ports.middleware import MiddlewareFactory
 from calandria.results import Result
 
 if TYPE_CHECKING:
     from pydantic import Field
 
+    from calandria.plan.drawing import Format
     from calandria.runtime.run import Run
     from calandria.runtime.runtime import Runtime
 else:
@@ -123,6 +123,8 @@ class Reactor:
         Raises `DefinitionError` if the reactor is declared wrongly, `ValueError` for another
         format.
         """
+        from calandria.plan.drawing import draw
+
         return Picture(draw(cls.definition().plan, format))
 
     @classmethod

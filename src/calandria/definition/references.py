@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
-from calandria.codec import is_immutable
 from calandria.errors import UnresolvedReference
 from calandria.results import describe_exception
 
@@ -225,6 +224,8 @@ def resolve(source: Source, scope: Scope, where: str = "") -> object:
 
 def own_copy(value: object) -> object:
     """Return a value for a user's function to keep or change: nobody else holds the object."""
+    from calandria.codec import is_immutable  # with the codec: declaring needs none of it
+
     if is_immutable(value):
         return value
     try:

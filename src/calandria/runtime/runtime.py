@@ -56,6 +56,9 @@ MANY_THREADS = 10_000
 default_registry = TypeRegistry()
 register_map_result(default_registry)
 
+register = default_registry.register
+"""Let a class of your own be recorded; `encode` and `decode` say how, `name` survives a move."""
+
 
 class Runtime(AbstractContextManager["Runtime"]):
     """Everything that executing runs takes: open one explicitly, or use the process's default.

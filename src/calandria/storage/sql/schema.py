@@ -34,7 +34,7 @@ class Migration:
 def load_migrations() -> tuple[Migration, ...]:
     """Return the migrations this version of the library knows, in order."""
     found = []
-    for file in (files(__package__) / "migrations").iterdir():
+    for file in (files("calandria.storage.sql") / "migrations").iterdir():
         if match := _FILE.fullmatch(file.name):
             text = file.read_text(encoding="utf-8")
             found.append(Migration(int(match[1]), match[2], text))
