@@ -44,19 +44,23 @@ class BackgroundLoop:
                 "or `await ...arun(...)`."
             )
         performance = _Performance(coroutine, self._started())
-        if session is None:
-            return performance.result()
 
         def stop() -> None:
-            if session.stops(backward=backward):
+            if session is not None and session.stops(backward=backward):
                 performance.cancel()
 
-        session.listen(stop)
         try:
-            stop()
+            performance.start()
+            if session is not None:
+                session.listen(stop)
+                stop()
             return performance.result()
+        except BaseException:
+            performance.end()
+            raise
         finally:
-            session.unlisten(stop)
+            if session is not None:
+                session.unlisten(stop)
 
     def forget(self) -> None:
         """In a forked child: let go of the parent's loop, and of a lock it may have held."""
@@ -115,31 +119,39 @@ class _Performance:
         self._loop = loop
         self._task: asyncio.Task[None] | None = None
         self._ended: Future[Any] = Future()
+
+    def start(self) -> None:
+        """Begin to perform it on the loop."""
         # the callback runs in a copy of this thread's context, and the task inherits it
-        loop.call_soon_threadsafe(self._start)
+        self._loop.call_soon_threadsafe(self._start)
 
     def result(self) -> Any:
-        """Wait for the end; an interruption of this thread cancels the coroutine first."""
-        try:
-            return self._ended.result()
-        except BaseException as error:
-            if self._ended.done():
-                raise
+        """Wait for the end; return or raise what the coroutine did."""
+        return self._ended.result()
+
+    def end(self) -> None:
+        """Cancel it and wait for its end, if that is still to come."""
+        if not self._ended.done():
             self.cancel()
             wait([self._ended])
-            raise error
 
     def cancel(self) -> None:
         """Ask the coroutine to stop; called from any thread."""
         self._loop.call_soon_threadsafe(self._cancel)
 
     def _start(self) -> None:
+        if self._ended.done():
+            return
         self._task = self._loop.create_task(self._perform())
         self._task.add_done_callback(self._done)
 
     def _cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
+        elif not self._ended.done():
+            # an interruption came before it was begun
+            self._coroutine.close()
+            self._ended.set_exception(asyncio.CancelledError())
 
     async def _perform(self) -> None:
         # kept from the task, which would pass an interruption on to the loop and so end it
