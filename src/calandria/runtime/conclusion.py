@@ -154,6 +154,18 @@ class Concluder:
         journal.notice("lease_released", run)
         self._result = Dispatched(run.run_id)
 
+    def left_changes(self, suspension: Suspension) -> Changes:
+        """Return the commit by which a worker interrupted between two others gives a run back."""
+        run_id, now = self._environment.run.run_id, self._environment.clock.now()
+        waits_for, delay = suspension.waits_for, suspension.delay
+        wake_at = None if waits_for is None else now + delay
+        return Changes(
+            header=dataclasses.replace(self._current, waits_for=waits_for, wake_at=wake_at),
+            jobs=[JobRequest(run_id, delay)],
+            release=True,
+            now=now,
+        )
+
     def _ending(self, outcome: LevelOutcome) -> tuple[RunHeader, Result[Any]]:
         run_id, codec = self._environment.run.run_id, self._environment.records
         match outcome.ending:

@@ -11,6 +11,8 @@ from calandria.plan.model import Node, NodeKind
 from calandria.ports.codec import Codec
 from calandria.results import Failure, RollbackFailure
 from calandria.runtime.levels import Level, MapLevel, ReactorLevel
+from calandria.runtime.outcomes import WorkerStopping
+from calandria.runtime.session import Session
 from calandria.runtime.values import Value
 from calandria.statuses import StepRollback, StepStatus
 
@@ -38,6 +40,18 @@ class Suspension:
 
     waits_for: str | None = None
     delay: float = 0.0
+
+
+def interrupted_in_worker(cause: BaseException, session: Session) -> Suspension:
+    """Return how a run steps aside that was interrupted in a worker.
+
+    At once where the worker is only stopping; else after a while, so that what interrupts every
+    process that tries is not tried without pause.
+    """
+    if isinstance(cause, WorkerStopping):
+        return Suspension()
+    delay = session.services.settings.snooze_seconds(session.randomness())
+    return Suspension(f"another attempt after {type(cause).__name__}", delay)
 
 
 def pending_compensation(level: Level) -> str | None:

@@ -47,6 +47,8 @@ class Environment:
     """Whether the run steps aside while it waits, as in a worker; else it waits where it is."""
     enqueue: Callable[[Sequence[JobRequest]], None] = lambda _: None
     """Has workers look at runs whose jobs were just committed."""
+    performs_here: Callable[[], bool] = lambda: True
+    """Tells whether this process performs jobs, so that it need not import what they run."""
     nested_targets: dict[str, Target] = field(default_factory=dict)
     """What nested work of this execution runs, by path: a name may stand for several classes."""
     secrets: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from calandria.engine.commands import (
     BeginRollback,
     Command,
     Compensate,
+    Ending,
     FindOutstanding,
     Finish,
     GiveUp,
@@ -51,14 +52,14 @@ from calandria.results import Failure, RollbackFailure
 from calandria.runtime import bodies
 from calandria.runtime.bodies import Flight
 from calandria.runtime.effects import Body, Effect, Interruption, Next, Settlement, Start
-from calandria.runtime.endings import LevelOutcome, Suspension
+from calandria.runtime.endings import LevelOutcome, Suspension, interrupted_in_worker
 from calandria.runtime.environment import Environment
 from calandria.runtime.finishing import Finisher
 from calandria.runtime.journal import Journal
 from calandria.runtime.levels import Level, MapLevel, ReactorLevel
 from calandria.runtime.nested import NestedLevel
 from calandria.runtime.opening import Opener
-from calandria.runtime.outcomes import Abandoned, failure_of_function
+from calandria.runtime.outcomes import failure_of_function
 from calandria.runtime.preparation import Ready, prepare
 from calandria.runtime.settling import Settler
 from calandria.runtime.slots import Slot, encode_failure
@@ -112,6 +113,7 @@ class Execution:
         while True:
             yield from self._serve_queue()
             if self.outcome is not None:
+                self.outcome = self._left_for_others(self.outcome)
                 if self._conclude is not None:
                     self._conclude(self.journal, self.outcome)
                 yield from self.journal.flush()
@@ -124,6 +126,14 @@ class Execution:
                 continue
             yield from self._start_bodies()
             yield from self._await_next()
+
+    def _left_for_others(self, outcome: LevelOutcome | Suspension) -> LevelOutcome | Suspension:
+        """In a worker an interruption does not end the run: another attempt is made elsewhere."""
+        cause = self.session.interruption
+        aborted = isinstance(outcome, LevelOutcome) and outcome.ending is Ending.ABORTED
+        if cause is None or not aborted or not self.environment.parks:
+            return outcome
+        return interrupted_in_worker(cause, self.session)
 
     def post(self, level: Level, event: MapEvent | LookAgain) -> None:
         """Let the engine see `event` in its turn."""
@@ -426,15 +436,9 @@ class Execution:
             self.settler.settle(flight, settlement)
 
     def notice_stop(self) -> bool:
-        """Tell the levels of an interruption or a cancel; true if it is news.
-
-        In a worker an interruption is not recorded: `Abandoned` is raised, and what was cut off
-        stays in doubt for whoever takes the run up.
-        """
+        """Tell the levels of an interruption or a cancel; true if it is news."""
         session = self.session
         if session.interruption is not None:
-            if self.environment.parks:
-                raise Abandoned(session.interruption, settled=self._in_flight == 0)
             why = Stopping.ABORTED
         elif session.cancel_reason is not None:
             why = Stopping.CANCELLED

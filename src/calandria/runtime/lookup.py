@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TypeVar
 
 from calandria.definition.reactors import Reactor
@@ -18,6 +19,18 @@ def stored_name(cls: type) -> str:
 def loaded_reactor(name: str) -> type[Reactor] | None:
     """Return the loaded reactor stored under `name`, or `None`; the latest of several wins."""
     return _latest(Reactor, name)
+
+
+def importable(reactor: type[Reactor]) -> bool:
+    """Tell whether another process has this very class once it has imported its module."""
+    module = sys.modules.get(reactor.__module__)
+    if module is None or reactor.__module__ == "__main__":
+        return False
+    found: object = module
+    for part in reactor.__qualname__.split("."):
+        found = getattr(found, part, None)
+    # what a function makes is found too if its module keeps it under any name
+    return found is reactor or any(value is reactor for value in vars(module).values())
 
 
 def loaded_step(name: str) -> type[Step] | None:

@@ -19,16 +19,8 @@ class WorkStopped(BaseException):
         self.interruption = interruption
 
 
-class Abandoned(BaseException):
-    """Ends an execution in a worker that was interrupted by `cause`: the run is left for others.
-
-    `settled` tells whether nothing of it still runs in this process.
-    """
-
-    def __init__(self, cause: BaseException, *, settled: bool) -> None:
-        super().__init__(cause)
-        self.cause = cause
-        self.settled = settled
+class WorkerStopping(SystemExit):
+    """Interrupts the runs of a worker that was stopped: another one is to go on with them."""
 
 
 _UNREQUESTED = (asyncio.CancelledError, concurrent.futures.CancelledError)

@@ -17,6 +17,8 @@ from calandria.engine.events import Began, MapEvent, Stopped, Stopping, TakenUp,
 from calandria.engine.state import new_level
 from calandria.errors import (
     CalandriaError,
+    DecodingError,
+    DefinitionError,
     EncodingError,
     IdempotencyConflict,
     RunBusy,
@@ -41,7 +43,7 @@ from calandria.results import Dispatched, Failure, Result
 from calandria.runtime import conclusion
 from calandria.runtime.conclusion import Concluder
 from calandria.runtime.effects import Effect
-from calandria.runtime.endings import LevelOutcome, Suspension
+from calandria.runtime.endings import LevelOutcome, Suspension, interrupted_in_worker
 from calandria.runtime.environment import Environment
 from calandria.runtime.execution import Execution
 from calandria.runtime.identifiers import digest, new_run_id
@@ -49,7 +51,8 @@ from calandria.runtime.levels import ReactorLevel
 from calandria.runtime.lookup import stored_name
 from calandria.runtime.nested import plan_is_parallel
 from calandria.runtime.observers import Observers
-from calandria.runtime.outcomes import Abandoned, let_go
+from calandria.runtime.outcomes import let_go
+from calandria.runtime.reach import check_reach
 from calandria.runtime.restoring import DefinitionChanged, restore_reactor
 from calandria.runtime.session import Session
 from calandria.runtime.units import stored_definition
@@ -60,6 +63,10 @@ if TYPE_CHECKING:
     from calandria.runtime.runtime import Runtime
 
 logger = logging.getLogger("calandria.run")
+
+
+_LEFT_TO_OTHERS = (DefinitionChanged, DecodingError)
+"""What keeps a worker from going on with a run; one with another version may be able to."""
 
 
 class KeyTaken(Exception):
@@ -145,6 +152,8 @@ class Runner:
                 inputs=shown(dict(values), definition.contract.redacted),
                 validation_errors=getattr(error, "errors", {}),
             )
+        if not self._runtime.performs_here:
+            check_reach(reactor)
         key = options.idempotency_key
         inputs_digest = "" if key is None else digest(text)
         name = stored_name(reactor)
@@ -274,24 +283,28 @@ class Runner:
         if status in FINISHED or status is RunStatus.PAUSED:
             self._release(taken.lease)
             return
-        definition = stored_definition(taken.stored.run.reactor)
+        try:
+            definition = stored_definition(taken.stored.run.reactor)
+        except DefinitionError as error:
+            self._put_down(taken, f"definition {taken.stored.run.reactor}", str(error))
+            return
         if definition is None:
-            self._put_down(taken, f"reactor {taken.stored.run.reactor}")
+            self._put_down(taken, f"reactor {taken.stored.run.reactor}", "it is not loaded here")
             return
         try:
             job = self._resume(definition, taken, self._going_on(taken), parks=parks)
-        except DefinitionChanged as error:
-            logger.error("event=run.misfit run=%s error=%r", taken.lease.run_id, str(error))
+        except _LEFT_TO_OTHERS as error:
+            self._put_down(taken, f"definition {taken.stored.run.reactor}", str(error))
             return
-        try:
-            self._drive(job)
-        except Abandoned as abandoned:
+        self._drive(job)
+        interruption = job.environment.session.interruption
+        if interruption is not None:
             logger.warning(
-                "event=run.abandoned run=%s cause=%r", taken.lease.run_id, abandoned.cause
+                "event=run.interrupted run=%s by=%r detail=%r",
+                taken.lease.run_id,
+                interruption,
+                "left for another attempt",
             )
-            if abandoned.settled:
-                self._put_down_taken(job.environment.session.lease, taken.stored.header, None)
-            raise abandoned.cause from None
 
     def _going_on(self, taken: TakenLease) -> MapEvent:
         """Return the event with which a run that was taken goes on."""
@@ -304,14 +317,12 @@ class Runner:
             return Stopped(Stopping.CANCELLED)
         return TakenUp(limit)
 
-    def _put_down(self, taken: TakenLease, waits_for: str) -> None:
+    def _put_down(self, taken: TakenLease, waits_for: str, why: str) -> None:
+        """Leave a run to a worker that can go on with it; say so once."""
         header = taken.stored.header
         if header.waits_for != waits_for:
             logger.warning(
-                "event=run.unknown_reactor run=%s reactor=%s detail=%r",
-                taken.lease.run_id,
-                taken.stored.run.reactor,
-                "left for a worker that knows it",
+                "event=run.left run=%s waits_for=%r why=%r", taken.lease.run_id, waits_for, why
             )
         self._put_down_taken(taken.lease, header, waits_for)
 
@@ -409,12 +420,9 @@ class Runner:
             level = restore_reactor(
                 environment, definition, inputs, redacted_inputs=definition.contract.redacted
             )
-        except DefinitionChanged:
-            waits_for = f"definition {stored.run.reactor}" if parks else None
-            self._put_down_taken(taken.lease, stored.header, waits_for)
-            raise
-        except CalandriaError:
-            self._release(taken.lease)
+        except CalandriaError as error:
+            if not (parks and isinstance(error, _LEFT_TO_OTHERS)):
+                self._release(taken.lease)
             raise
         level.state.max_recoveries = environment.max_recoveries
         if isinstance(event, UndoAsked):
@@ -509,6 +517,7 @@ class Runner:
             parent_id=stored.parent_id,
             parks=parks,
             enqueue=self._runtime.enqueue,
+            performs_here=lambda: self._runtime.performs_here,
             secrets=secrets_in(inputs, redacted),
         )
 
@@ -541,8 +550,6 @@ class Runner:
                 with contextlib.suppress(StorageError):
                     self._release(session.lease)
             raise
-        except Abandoned:
-            raise
         except BaseException as interruption:
             let_go(interruption)
             first = session.interruption is None
@@ -561,7 +568,10 @@ class Runner:
             stored = self._services.store.load_run(session.run_id)
             if stored is None or stored.lease_owner is None or stored.epoch != session.lease.epoch:
                 return
-            if stored.header.status in FINISHED:
+            if job.environment.parks and stored.header.status not in FINISHED:
+                suspension = interrupted_in_worker(interruption, session)
+                changes = job.concluder.left_changes(suspension)
+            elif stored.header.status in FINISHED:
                 changes = Changes(release=True, now=self._services.clock.now())
             else:
                 changes = job.concluder.aborted_changes(interruption)

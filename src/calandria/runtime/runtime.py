@@ -182,6 +182,11 @@ class Runtime(AbstractContextManager["Runtime"]):
             )
         return found
 
+    @property
+    def performs_here(self) -> bool:
+        """Whether this process performs jobs: local reactors can be dispatched then."""
+        return bool(self.workers) or isinstance(self.jobs, ImmediateJobs)
+
     def enqueue(self, jobs: Sequence[JobRequest]) -> None:
         """Have workers look at runs whose jobs were just committed."""
         try:

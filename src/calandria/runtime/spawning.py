@@ -7,14 +7,17 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from calandria.definition.node_definition import NodeDefinition
 from calandria.engine.events import Outcome, Settled
+from calandria.errors import CalandriaError
 from calandria.plan.model import AWAITED
 from calandria.ports.run_store import JobRequest, NewRun, RunHeader, StoredRun
 from calandria.results import Failure, Success
 from calandria.runtime import conclusion
 from calandria.runtime.effects import Effect, Io
 from calandria.runtime.levels import Level, MapLevel, ReactorLevel
-from calandria.runtime.lookup import stored_name
+from calandria.runtime.lookup import importable, loaded_reactor, stored_name
+from calandria.runtime.reach import unreachable
 from calandria.runtime.slots import Slot
 from calandria.runtime.units import child_id
 from calandria.runtime.values import Value
@@ -57,6 +60,11 @@ class Spawner:
         """Create the unit's run and its job in the next commit; the step is done with that."""
         environment, journal = self._environment, self._execution.journal
         definition = level.definition_of(name)
+        refusal = self._refusal(definition)
+        if refusal is not None:
+            failure = Failure(refusal, retryable=False)  # type: ignore[arg-type]
+            self._execution.settler.fail(level, name, slot, failure, started=False)
+            return
         run_id = child_id(environment.run.run_id, slot.path)
         if definition.reactor is not None:
             stored, shape = stored_name(definition.reactor), definition.reactor.definition().shape
@@ -82,6 +90,15 @@ class Spawner:
         slot.unsaved_result = slot.result.text
         order = environment.session.next_order()
         self._execution.post(level, Settled(name, Outcome.SUCCEEDED, order))
+
+    def _refusal(self, definition: NodeDefinition) -> CalandriaError | None:
+        """Return why no worker could find the unit, which only nested work is still asked."""
+        if self._environment.performs_here():
+            return None
+        reactor = definition.reactor
+        if reactor is None:
+            reactor = loaded_reactor(self._environment.stored_reactor)
+        return None if reactor is None or importable(reactor) else unreachable(reactor)
 
     def look(self, level: ReactorLevel, again: LookAgain) -> Steps:
         """Settle an awaiting step if its unit has settled or time is up; else look again later."""

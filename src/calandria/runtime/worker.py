@@ -13,6 +13,7 @@ from calandria.errors import CalandriaError, StaleLease, StorageError
 from calandria.jobs.wakeups import Wakeups
 from calandria.ports.jobs import JobStore, WorkerReport
 from calandria.ports.run_store import TakenLease
+from calandria.runtime.outcomes import WorkerStopping
 
 if TYPE_CHECKING:
     from calandria.runtime.runtime import Runtime
@@ -97,7 +98,7 @@ class Worker:
             for run_id in self.running:
                 session = self._runtime.keeper.session(run_id)
                 if session is not None:
-                    session.interrupt(SystemExit("the worker was stopped"))
+                    session.interrupt(WorkerStopping("the worker was stopped"))
         self._wakeups.close()
         self._runtime.workers.discard(self)
         try:
@@ -114,9 +115,15 @@ class Worker:
                 backoff = 0.05
             except StorageError as error:
                 logger.warning("event=worker.storage_unavailable error=%r", str(error))
+                wait = None
                 self._stopping.wait(backoff)
                 backoff = min(backoff * 2, LONGEST_BACKOFF)
-                continue
+            except Exception:
+                # this thread must outlive whatever happens: no one would start another
+                logger.exception("event=worker.failed")
+                wait = None
+                self._stopping.wait(backoff)
+                backoff = min(backoff * 2, LONGEST_BACKOFF)
             if wait is not None:
                 self._wakeups.wait(wait, self._stopping)
 

@@ -12,7 +12,7 @@ from calandria.runtime.worker import Worker
 from tests.unit.background import reactors
 
 QUICK = Settings(
-    undo_wait=0,
+    undo_wait=10,
     lease_ttl=30,
     sweep_interval=30,
     snooze_base_delay=0.05,
