@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from calandria.definition.execution import make_executor_with
 from calandria.definition.hand_off import after, before
 from calandria.definition.nodes import compose, map_each, spawn
 from calandria.definition.reactors import Reactor
@@ -51,6 +52,7 @@ from calandria.results import (
 from calandria.statuses import RollbackState, RunStatus, StepRollback, StepStatus
 
 if TYPE_CHECKING:
+    from calandria.runtime.executor import RuntimeExecutor
     from calandria.runtime.map_result import MapResult
     from calandria.runtime.run import Run
     from calandria.runtime.runtime import Runtime, configure, register, runs
@@ -125,6 +127,15 @@ __all__ = [
     "spawn",
     "step",
 ]
+
+
+def _make_executor() -> RuntimeExecutor:
+    from calandria.runtime.executor import RuntimeExecutor
+
+    return RuntimeExecutor()
+
+
+make_executor_with(_make_executor)
 
 
 def __getattr__(name: str) -> object:

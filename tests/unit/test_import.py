@@ -63,6 +63,21 @@ def test_declaring_loads_no_runtime() -> None:
     assert {"calandria.runtime", "asyncio", "sqlite3"}.isdisjoint(loaded)
 
 
+def test_the_first_run_finds_what_it_takes() -> None:
+    said = in_fresh_interpreter(
+        "import os; os.environ['CALANDRIA_STORAGE'] = 'memory://'\n"
+        "from calandria import Reactor, step\n"
+        "class Greeting(Reactor):\n"
+        "    name: str\n"
+        "    @step\n"
+        "    def greet(*, name: str) -> str:\n"
+        "        return name\n"
+        "print(Greeting.run(name='Ada').value)"
+    )
+
+    assert said == ["Ada"]
+
+
 def test_a_star_import_and_dir_give_every_public_name() -> None:
     names = in_fresh_interpreter("from calandria import *; print(*dir())")
     listed = in_fresh_interpreter("import calandria; print(*dir(calandria))")

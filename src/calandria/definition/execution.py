@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -86,6 +87,7 @@ class Executor(Protocol):
 
 
 _executor: Executor | None = None
+_make_executor: Callable[[], Executor] | None = None
 
 
 def set_executor(executor: Executor) -> None:
@@ -94,8 +96,16 @@ def set_executor(executor: Executor) -> None:
     _executor = executor
 
 
+def make_executor_with(make: Callable[[], Executor]) -> None:
+    """Have `make` called for the executor when one is first needed."""
+    global _make_executor
+    _make_executor = make
+
+
 def executor() -> Executor:
     """Return the registered executor; raises `RuntimeError` if there is none."""
+    if _executor is None and _make_executor is not None:
+        set_executor(_make_executor())
     if _executor is None:
         raise RuntimeError("Nothing can execute reactors yet: import the calandria package first.")
     return _executor

@@ -122,8 +122,11 @@ def test_runs_are_found_undone_cancelled_and_recovered() -> None:
     assert Checkout.recover("r1") == Success(("recover", Checkout, "r1"))
 
 
-def test_without_an_executor_the_error_says_what_to_import() -> None:
-    execution._executor = None
+def test_without_an_executor_the_error_says_what_to_import(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(execution, "_executor", None)
+    monkeypatch.setattr(execution, "_make_executor", None)
 
     with pytest.raises(RuntimeError, match="import the calandria package"):
         executor()

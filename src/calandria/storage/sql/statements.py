@@ -55,7 +55,9 @@ def parse_statements(text: str) -> dict[str, Statement]:
 
 
 def _load() -> Mapping[str, Statement]:
-    return parse_statements((files("calandria.storage.sql") / "statements.sql").read_text(encoding="utf-8"))
+    return parse_statements(
+        (files("calandria.storage.sql") / "statements.sql").read_text(encoding="utf-8")
+    )
 
 
 STATEMENTS: Mapping[str, Statement] = _load()
