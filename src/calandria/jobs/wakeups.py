@@ -1,7 +1,8 @@
 """Waking idle workers: at once within a process, and across processes of one host.
 
 Every listening process binds a datagram socket in a directory beside the database; whoever
-enqueues sends each of them a byte. A wake-up only saves time: a slow poll makes up for a lost one.
+enqueues sends each of them the number of jobs. A wake-up only saves time: a slow poll makes up for
+a lost one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,17 @@ class Wakeups:
         """Be woken from other processes too, from now on; balanced by `close`."""
         with self._condition:
             self._listeners += 1
-        if self._directory is None or self._socket is not None or not hasattr(socket, "AF_UNIX"):
+        if self._socket is None:
+            self._open()
+
+    def listen_again(self) -> None:
+        """Listen at a new socket if the one there was has been deleted."""
+        if self._path is not None and not os.path.exists(self._path):
+            self._close()
+            self._open()
+
+    def _open(self) -> None:
+        if self._directory is None or not hasattr(socket, "AF_UNIX"):
             return
         os.makedirs(self._directory, exist_ok=True)
         name = f"{os.getpid()}-{secrets.token_hex(3)}.sock"
@@ -58,16 +69,24 @@ class Wakeups:
                 return
             if not data:
                 return
-            self._wake_here(1)
+            self._wake_here(int(data))
 
     def notify(self, count: int = 1) -> None:
         """Wake up to `count` idle threads: here if there are any, else in other processes."""
         with self._condition:
-            here = min(count, self._idle) if self._listeners else 0
+            # an idle thread with a token is about to go to work
+            free = max(self._idle - self._tokens, 0) if self._listeners else 0
         if self._listeners:
             self._wake_here(count)
-        if here < count:
-            self._wake_elsewhere()
+        if free < count:
+            self._wake_elsewhere(count - free)
+
+    def wake_one(self) -> None:
+        """Wake one more idle thread of this process, if there is one."""
+        with self._condition:
+            if self._idle > self._tokens:
+                self._tokens += 1
+                self._condition.notify()
 
     def _wake_here(self, count: int) -> None:
         with self._condition:
@@ -75,7 +94,7 @@ class Wakeups:
             self._tokens = min(self._tokens + count, 1024)
             self._condition.notify(count)
 
-    def _wake_elsewhere(self) -> None:
+    def _wake_elsewhere(self, count: int) -> None:
         if self._directory is None or not hasattr(socket, "AF_UNIX"):
             return
         try:
@@ -87,12 +106,12 @@ class Wakeups:
             sending.setblocking(False)
             for name in names:
                 if name != own:
-                    self._send(sending, os.path.join(self._directory, name))
+                    self._send(sending, count, os.path.join(self._directory, name))
 
     @staticmethod
-    def _send(sending: socket.socket, path: str) -> None:
+    def _send(sending: socket.socket, count: int, path: str) -> None:
         try:
-            sending.sendto(b"1", path)
+            sending.sendto(b"%d" % count, path)
         except ConnectionRefusedError:
             # left behind by a process that died
             with contextlib.suppress(OSError):
@@ -123,6 +142,18 @@ class Wakeups:
             self._listeners = max(self._listeners - 1, 0)
             if self._listeners:
                 return
+        self._close()
+
+    def forget(self) -> None:
+        """In a forked child: nobody waits here, and the socket is the parent's."""
+        listening, self._socket, self._path = self._socket, None, None
+        self._condition = threading.Condition()
+        self._tokens = self._idle = self._listeners = 0
+        if listening is not None:
+            # no shutdown: it would end the parent's `recv` too
+            listening.close()
+
+    def _close(self) -> None:
         listening, path = self._socket, self._path
         self._socket = self._path = None
         if listening is not None:

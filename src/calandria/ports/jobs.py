@@ -42,8 +42,8 @@ class Claim:
     """What a look at the job table found.
 
     `taken` is the run of a job that was due, its lease taken and the job gone, in one
-    transaction. Without one, `next_due` says in how many seconds the next job is due; `None` if
-    there is none.
+    transaction. `next_due` says in how many seconds the next job after it is due; `None` if
+    there is none. Beside a taken run it may be 0 for a job whose run is executing.
     """
 
     taken: TakenLease | None = None

@@ -365,6 +365,10 @@ class Runtime(AbstractContextManager["Runtime"]):
         self._lock = threading.Lock()
         self._pool = None
         self.loop.forget()
+        self.wakeups.forget()
+        for worker in self.workers:
+            worker.forget()
+        self.workers = set()
 
 
 def _wake_directory(storage_url: str) -> str | None:

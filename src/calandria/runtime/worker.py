@@ -136,6 +136,9 @@ class Worker:
             longest = min(SLOW_POLL, settings.sweep_seconds)
             due = longest if claim.next_due is None else min(claim.next_due, longest)
             return max(due, 0.001)
+        if claim.next_due is not None:
+            # while this thread is busy, another one is to see to the next job, or to its due time
+            self._wakeups.wake_one()
         self._running[claim.taken.lease.run_id] = None
         try:
             self._perform(claim.taken)
@@ -184,7 +187,13 @@ class Worker:
             if self._stopping.wait(wait):
                 return
 
+    def forget(self) -> None:
+        """In a forked child: the threads, and what they do, are the parent's."""
+        self._threads = []
+        self._running = {}
+
     def _report(self) -> None:
+        self._wakeups.listen_again()
         now = self._runtime.services.clock.now()
         self._jobs.report_worker(
             WorkerReport(

@@ -44,11 +44,11 @@ class Tally:
 
     def __str__(self) -> str:
         return (
-            f"{self.runs} runs and {self.units} spawned units; killed: {dict(self.killed)}; stopped "
-            f"past the lease: {dict(self.stopped)}; {self.actions} actions, {self.repeated} of them "
-            f"repeats; {self.refused} stale owners refused. Checked: every run over and equal to an "
-            "undisturbed one, actions once or cut off and repeated under one key, undos complete "
-            "and in order, units dispatched once."
+            f"{self.runs} runs and {self.units} spawned units; killed: {dict(self.killed)}; "
+            f"stopped past the lease: {dict(self.stopped)}; {self.actions} actions, "
+            f"{self.repeated} of them repeats; {self.refused} stale owners refused. Checked: every "
+            "run over and equal to an undisturbed one, actions once or cut off and repeated under "
+            "one key, undos complete and in order, units dispatched once."
         )
 
 

@@ -158,6 +158,15 @@ class Unread(Reactor):
     b = step(Act, script="").after(unit)
 
 
+class ThreeUnits(Reactor):
+    """Dispatches all its units in one commit."""
+
+    one = spawn(Act, script="")
+    two = spawn(Act, script="")
+    three = spawn(Act, script="")
+    last = step(Act, script="").after(one, two, three)
+
+
 class Chain(Reactor):
     background = True
 

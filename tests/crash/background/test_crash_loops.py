@@ -59,8 +59,6 @@ class Loop:
         return [path for path in self.shop.begun(action) if path != "z"]
 
 
-
-
 class Others(Reactor):
     background = True
 

@@ -69,9 +69,7 @@ def _interleave(folder: Path, count: str, seed: str) -> None:
     print(f"{count} interleavings in each order, seed {seed}")
 
 
-def _once(
-    folder: Path, order: str, kind: Kind, goes_back: bool
-) -> None:
+def _once(folder: Path, order: str, kind: Kind, goes_back: bool) -> None:
     """`goes_back`: the caller's commit returns while the worker still works, not after."""
     reactor, inputs, last_in_caller, expected = kind
     shop = Workshop(folder, lease=30)

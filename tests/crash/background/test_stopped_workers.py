@@ -64,7 +64,11 @@ def _stopped_worker(folder: Path, action: str, notices: str) -> None:
     lost = [line for line in lines if "event=lease.lost" in line]
     assert len(lost) == 1 and run.id in lost[0], lines
     assert not [line for line in lines if "worker.failed" in line], lines
-    twice = [d for d in shop.deeds() if (d.what, d.action, d.path, d.run) == ("begin", action, "b", run.id)]
+    twice = [
+        d
+        for d in shop.deeds()
+        if (d.what, d.action, d.path, d.run) == ("begin", action, "b", run.id)
+    ]
     assert len(twice) == 2 and len({deed.key for deed in twice}) == 1
 
 

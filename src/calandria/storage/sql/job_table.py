@@ -37,11 +37,13 @@ class JobTable:
             session.execute(STATEMENTS["delete_job"], values)
             taken = session.row(STATEMENTS["take_lease"], values)
             row = session.row(STATEMENTS["load_run"], values)
+            soonest = session.row(STATEMENTS["soonest_job"], values)
         if taken is None or row is None:
             return Claim(next_due=0.0)
         epoch, last_sequence = taken
         lease = Lease(found[0], owner, epoch)
-        return Claim(TakenLease(lease, rows.stored_run(row), last_sequence))
+        next_due = None if soonest is None or soonest[0] is None else max(soonest[0], 0.0)
+        return Claim(TakenLease(lease, rows.stored_run(row), last_sequence), next_due)
 
     def sweep(self, *, pending_after: float, now: float) -> int:
         """Give a job to every run that lost its owner or its job; return how many."""

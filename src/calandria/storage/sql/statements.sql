@@ -314,6 +314,10 @@ DELETE FROM calandria_jobs WHERE run_id NOT IN (SELECT run_id FROM calandria_run
 -- In how many seconds the next job is due that is not due yet.
 SELECT min(due) - :clock_now FROM calandria_jobs WHERE due > :clock_now
 
+-- name: soonest_job
+-- In how many seconds the first of all jobs is due, or how long it has been.
+SELECT min(due) - :clock_now FROM calandria_jobs
+
 -- name: sweep
 -- Give a job to every run that lost its owner or its job.
 INSERT INTO calandria_jobs (run_id, due, due_boot)
