@@ -45,7 +45,7 @@ def die_in(
     Returns the run's id once its lease has lapsed.
     """
     store = DyingStore(url)
-    dying = Runtime(store, settings=Settings(lease_ttl=SHORT))  # type: ignore[arg-type]
+    dying = Runtime(store, settings=Settings(lease_ttl=SHORT))
 
     def die() -> None:
         store.dead = True

@@ -133,7 +133,8 @@ def test_a_step_that_fails_because_of_the_cancel_is_pending_compensation(
     run.undo()
     assert diary == ["+first", "!guarded stopped half-way", "-first"]
     assert gate.saw == [True, False]
-    assert (run.pending_compensation, run.rollback) == (None, "complete")
+    undone = only_run()
+    assert (undone.pending_compensation, undone.rollback) == (None, "complete")
 
 
 @pytest.mark.parametrize("how", ["run", "arun"])
@@ -161,7 +162,7 @@ def test_an_async_step_is_cancelled_and_left_as_pending(
         async def run(self) -> Any:
             return await self.context.acall(Slow)
 
-    member = {
+    member: Any = {
         "plain": lambda: step(Slow),
         "compose": lambda: compose(Inner),
         "map": lambda: map_each(Slow, over=[0]),

@@ -51,7 +51,7 @@ def test_ids_names_attempt_and_epoch() -> None:
     class Saga(Reactor):
         look = step(Look)
 
-    run_id = Saga.run().run_id  # type: ignore[union-attr]
+    run_id = Saga.run().run_id
 
     expected = {
         "run_id": run_id,
@@ -210,7 +210,7 @@ def test_the_logger_carries_run_and_step(caplog: pytest.LogCaptureFixture) -> No
         talk = step(Talk)
 
     with caplog.at_level(logging.INFO, logger="calandria.step"):
-        run_id = Saga.run().run_id  # type: ignore[union-attr]
+        run_id = Saga.run().run_id
 
     (record,) = [r for r in caplog.records if r.getMessage() == "hello"]
     assert (record.run, record.step, record.attempt) == (run_id, "talk", 1)  # type: ignore[attr-defined]
@@ -244,7 +244,7 @@ def test_nested_work_is_refused_outside_of_run_and_sync_calls_on_an_event_loop()
     class Other(Reactor):
         work = step(InUndo)
 
-    run_id = Other.run().run_id  # type: ignore[union-attr]
+    run_id = Other.run().run_id
     assert run_id is not None
     Other.undo(run_id)
     assert "`undo`" in refused[0]

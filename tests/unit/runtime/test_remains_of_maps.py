@@ -58,6 +58,6 @@ def test_a_completed_run_with_remains_needs_attention_and_undo_finishes_it() -> 
         undone = run.undo()
         # Then nothing is left
         assert isinstance(undone, Failure) and undone.rollback_failures == []
-        assert run.status is RunStatus.CANCELLED
+        assert Imports.find(run.id).status is RunStatus.CANCELLED
         assert run.rollback is RollbackState.COMPLETE
         assert not run.needs_attention

@@ -247,7 +247,7 @@ def test_runs_are_listed_newest_first_and_filtered() -> None:
     class Halting(Reactor):
         work = step(logged([], "work", halt))
 
-    saga_ids = [Saga.run(number=n).run_id for n in (12, 13, 3)]  # type: ignore[union-attr]
+    saga_ids = [Saga.run(number=n).run_id for n in (12, 13, 3)]
     Halting.options(correlation_id="mine").run()
 
     assert [run.id for run in runs(reactor=Saga)] == saga_ids[::-1]

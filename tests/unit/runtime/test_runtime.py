@@ -57,7 +57,7 @@ def test_an_explicit_runtime_needs_no_default() -> None:
 
 def test_what_is_no_runtime_is_refused() -> None:
     with pytest.raises(TypeError, match=r"calandria\.Runtime"):
-        Saga.options(runtime="memory://").run()
+        Saga.options(runtime="memory://").run()  # type: ignore[arg-type]
 
 
 def test_a_closed_runtime_says_so_and_closing_is_idempotent() -> None:

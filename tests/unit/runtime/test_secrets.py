@@ -246,7 +246,7 @@ def test_a_secret_in_a_function_of_the_definition_is_scrubbed() -> None:
 
     with Runtime("memory://"):
         for reactor in (InMap, InOver, InReturns):
-            result = reactor.run(card=SECRET)  # type: ignore[call-arg]
+            result = reactor.run(card=SECRET)
             assert isinstance(result, Failure)
             assert "cannot use [REDACTED]" in result.error
 

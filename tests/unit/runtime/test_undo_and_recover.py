@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import types
 from typing import Any
 
 import pytest
@@ -37,6 +38,13 @@ def url(tmp_path: Any) -> Any:
         yield address
 
 
+def made(name: str, **members: Any) -> type[Reactor]:
+    """Return a reactor stored under `name`, whatever other version of it there is."""
+    body = {"__module__": __name__, "__qualname__": name, **members}
+    reactor: type[Reactor] = types.new_class(name, (Reactor,), {}, lambda space: space.update(body))
+    return reactor
+
+
 def chain(diary: list[str]) -> type[Reactor]:
     class Saga(Reactor):
         first = step(logged(diary, "first"))
@@ -49,7 +57,7 @@ def chain(diary: list[str]) -> type[Reactor]:
 class TestUndo:
     def test_a_completed_run_is_undone_and_ends_cancelled(self, diary: list[str]) -> None:
         Saga = chain(diary)
-        run_id = Saga.run().run_id  # type: ignore[union-attr]
+        run_id = Saga.run().run_id
         assert run_id is not None
 
         result = Saga.undo(run_id)
@@ -141,7 +149,7 @@ class TestUndo:
         class Other(Reactor):
             work = step(logged(diary, "work"))
 
-        run_id = Saga.run().run_id  # type: ignore[union-attr]
+        run_id = Saga.run().run_id
         assert run_id is not None
         for reactor, unknown in ((Saga, "nothing"), (Other, run_id)):
             for verb in (reactor.undo, reactor.recover, reactor.find):
@@ -164,8 +172,7 @@ class TestChangedDefinitions:
     """What was recorded by one version of a reactor is undone by another."""
 
     def versions(self, diary: list[str], **steps: Any) -> type[Reactor]:
-        body: dict[str, Any] = {"__module__": __name__, "__qualname__": "Versioned", **steps}
-        return type(Reactor)("Versioned", (Reactor,), body)
+        return made("Versioned", **steps)
 
     @pytest.mark.parametrize("names", [["one", "renamed"], ["one"]], ids=["renamed", "removed"])
     def test_a_step_that_is_gone_is_a_clear_error_and_nothing_is_lost(
@@ -175,7 +182,7 @@ class TestChangedDefinitions:
             return step(logged(diary, name))
 
         old = self.versions(diary, one=member("one"), two=member("two"))
-        run_id = old.run().run_id  # type: ignore[union-attr]
+        run_id = old.run().run_id
         assert run_id is not None
         new = self.versions(diary, **{name: member(name) for name in names})
 
@@ -195,7 +202,7 @@ class TestChangedDefinitions:
 
     def test_a_step_that_was_added_does_not_matter(self, url: str, diary: list[str]) -> None:
         old = self.versions(diary, one=step(logged(diary, "one")))
-        run_id = old.run().run_id  # type: ignore[union-attr]
+        run_id = old.run().run_id
         assert run_id is not None
         new = self.versions(diary, zero=step(logged(diary, "zero")), one=step(logged(diary, "one")))
 
@@ -207,18 +214,10 @@ class TestChangedDefinitions:
         self, url: str, diary: list[str]
     ) -> None:
         def outer(*names: str) -> type[Reactor]:
-            inner = type(Reactor)(
-                "Inner",
-                (Reactor,),
-                {
-                    "__module__": __name__,
-                    "__qualname__": "Inner",
-                    **{name: step(logged(diary, name)) for name in names},
-                },
-            )
+            inner = made("Inner", **{name: step(logged(diary, name)) for name in names})
             return self.versions(diary, first=step(logged(diary, "first")), inner=compose(inner))
 
-        run_id = outer("a", "b").run().run_id  # type: ignore[union-attr]
+        run_id = outer("a", "b").run().run_id
         assert run_id is not None
 
         with pytest.raises(CalandriaError) as caught:
@@ -238,7 +237,7 @@ class TestRecover:
     def dying(self, diary: list[str], **options: Any) -> tuple[type[Step], list[Any]]:
         """Return a step that dies in its first `run`, and the box for what kills it."""
         kill: list[Any] = []
-        reconciles = options.get("reconcile")
+        reconciles: Any = options.get("reconcile")
 
         class Dying(Step):
             def run(self) -> str:
@@ -475,20 +474,8 @@ class TestRecover:
             def body(name: str) -> Any:
                 return logged(diary, name, lambda: kill.pop()() if kill and name == "b" else name)
 
-            inner = type(Reactor)(
-                "Inner",
-                (Reactor,),
-                {
-                    "__module__": __name__,
-                    "__qualname__": "Inner",
-                    **{name: step(body(name)) for name in names},
-                },
-            )
-            return type(Reactor)(
-                "Changing",
-                (Reactor,),
-                {"__module__": __name__, "__qualname__": "Changing", "inner": compose(inner)},
-            )
+            inner = made("Inner", **{name: step(body(name)) for name in names})
+            return made("Changing", inner=compose(inner))
 
         old = outer("a", "b")
         run_id = die_in(url, old, kill.append)
@@ -496,5 +483,5 @@ class TestRecover:
             outer("a").recover(run_id)
 
         run = old.find(run_id)
-        assert run.lease_owner is None  # type: ignore[attr-defined]
+        assert run.lease_owner is None
         assert old.recover(run_id) == Success("b")
