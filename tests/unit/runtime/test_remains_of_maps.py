@@ -59,5 +59,5 @@ def test_a_completed_run_with_remains_needs_attention_and_undo_finishes_it() -> 
         # Then nothing is left
         assert isinstance(undone, Failure) and undone.rollback_failures == []
         assert Imports.find(run.id).status is RunStatus.CANCELLED
-        assert run.rollback is RollbackState.COMPLETE
+        assert Imports.find(run.id).rollback is RollbackState.COMPLETE
         assert not run.needs_attention
