@@ -92,10 +92,13 @@ class SyncDriver:
                 self._start(effect.body)
             elif type(effect) is Next:
                 try:
-                    answer = self._next(effect.timeout)
+                    self._await_settlement(effect.timeout)
                 except KeyboardInterrupt as interruption:
                     self._cut_off()
                     error = Interruption(interruption)
+                else:
+                    # taken where an interruption cannot be told, and so cannot lose it in silence
+                    answer = self._ended.popleft() if self._ended else None
 
     def _wake(self) -> None:
         self._awake.put(None)
@@ -111,7 +114,7 @@ class SyncDriver:
         self._ended.append(self._perform(body))
         self._wake()
 
-    def _next(self, timeout: float | None) -> Settlement | None:
+    def _await_settlement(self, timeout: float | None) -> None:
         if self._started:
             self._performing = self._started.popleft()
             self._ended.append(self._perform(self._performing))
@@ -119,7 +122,6 @@ class SyncDriver:
         elif not self._ended:
             with contextlib.suppress(queue.Empty):
                 self._awake.get(timeout=timeout)
-        return self._ended.popleft() if self._ended else None
 
     def _cut_off(self) -> None:
         """Settle the body that was being performed, if an interruption came just beside it."""

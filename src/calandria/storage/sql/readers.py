@@ -16,7 +16,9 @@ class Readers:
 
     def __init__(self, open_connection: Callable[[], sqlite3.Connection]) -> None:
         self._open = open_connection
-        self._state = threading.Condition(threading.Lock())
+        # entered by itself: an interruption could come inside the condition's own `__enter__`
+        self._lock = threading.Lock()
+        self._returned = threading.Condition(self._lock)
         self._idle: list[sqlite3.Connection] = []
         self._lent = 0
         self._closed = False
@@ -24,7 +26,7 @@ class Readers:
     @contextmanager
     def borrow(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection for the block."""
-        with self._state:
+        with self._lock:
             self._lent += 1
             connection = self._idle.pop() if self._idle else None
         try:
@@ -35,7 +37,7 @@ class Readers:
 
     def close(self) -> None:
         """Close what is idle now, and what is lent when it comes back."""
-        with self._state:
+        with self._lock:
             self._closed = True
             self._close_idle()
 
@@ -44,27 +46,27 @@ class Readers:
 
         Returns false, having changed nothing, when the time is over first.
         """
-        if not self._state.acquire(timeout=timeout):
+        if not self._lock.acquire(timeout=timeout):
             return False
-        if not self._state.wait_for(lambda: self._lent == 0, timeout):
-            self._state.release()
+        if not self._returned.wait_for(lambda: self._lent == 0, timeout):
+            self._lock.release()
             return False
         self._close_idle()
         return True
 
     def resume(self) -> None:
         """Lend again, after `suspend`."""
-        self._state.release()
+        self._lock.release()
 
     def _take_back(self, connection: sqlite3.Connection | None) -> None:
-        with self._state:
+        with self._lock:
             self._lent -= 1
             if connection is not None:
                 if self._closed or len(self._idle) >= KEPT:
                     connection.close()
                 else:
                     self._idle.append(connection)
-            self._state.notify_all()
+            self._returned.notify_all()
 
     def _close_idle(self) -> None:
         while self._idle:
