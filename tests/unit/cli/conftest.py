@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,9 +57,43 @@ def calandria() -> Invoke:
     return invoke
 
 
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[subprocess.Popen[str]]:
+    """A process that forks for each command, so that not each of them has to import everything."""
+    serving = subprocess.Popen(
+        [sys.executable, "-W", "error", str(Path(__file__).with_name("nursery.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with serving:
+        yield serving
+        assert serving.stdin is not None
+        serving.stdin.close()
+
+
 @pytest.fixture
-def process() -> Invoke:
-    """Run a command as a process of its own."""
+def process(nursery: subprocess.Popen[str]) -> Invoke:
+    """Run a command in a process that has imported nothing but the library."""
+    assert nursery.stdin is not None and nursery.stdout is not None
+    asking, answering = nursery.stdin, nursery.stdout
+
+    def invoke(*arguments: str, **environment: str) -> Outcome:
+        asked = {
+            "arguments": arguments,
+            "environment": {**os.environ, **environment},
+            "directory": os.getcwd(),
+        }
+        asking.write(f"{json.dumps(asked)}\n")
+        asking.flush()
+        return Outcome(**json.loads(answering.readline()))
+
+    return invoke
+
+
+@pytest.fixture
+def python() -> Invoke:
+    """Run a command as users do, in an interpreter of its own."""
 
     def invoke(*arguments: str, **environment: str) -> Outcome:
         done = subprocess.run(

@@ -12,7 +12,7 @@ def test_draw_writes_the_picture_of_a_reactor(calandria: Invoke) -> None:
     for format in ("text", "mermaid", "svg"):
         drawn = calandria("draw", f"{SHOP}:Checkout", "--format", format)
         assert (drawn.code, drawn.err) == (0, "")
-        assert drawn.out == draw(plan, format)  # type: ignore[arg-type]
+        assert drawn.out == draw(plan, format)
 
 
 def test_draw_writes_the_picture_of_a_run(calandria: Invoke, checkout: Invoke) -> None:
@@ -21,8 +21,8 @@ def test_draw_writes_the_picture_of_a_run(calandria: Invoke, checkout: Invoke) -
     assert "↶ undone: 2 undone" in drawn and "✗ failed" in drawn
 
 
-def test_a_picture_goes_through_any_encoding(process: Invoke) -> None:
-    drawn = process("draw", f"{SHOP}:Checkout", PYTHONIOENCODING="ascii")
+def test_a_picture_goes_through_any_encoding(python: Invoke) -> None:
+    drawn = python("draw", f"{SHOP}:Checkout", PYTHONIOENCODING="ascii")
     assert (drawn.code, drawn.err) == (0, "")
     assert "reserve ? n" in drawn.out
 

@@ -86,10 +86,10 @@ def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == ""
 
 
-def test_the_installed_command_is_the_same(process: Invoke) -> None:
+def test_the_installed_command_is_the_same(python: Invoke) -> None:
     script = os.path.join(os.path.dirname(sys.executable), "calandria")
     done = subprocess.run([script, "--help"], capture_output=True, text=True, check=True)
-    assert done.stdout == process("--help").out
+    assert done.stdout == python("--help").out
     assert "recover" in done.stdout
 
 
