@@ -96,4 +96,7 @@ def has_reactor(run: Run) -> bool:
 
 def advice_to_load(run: Run) -> str:
     """Return what to do about a reactor that is not loaded."""
-    return f"name its module with --module {run.reactor.partition(':')[0]}"
+    module = run.reactor.partition(":")[0]
+    if module == "__main__":
+        return "it was declared in the script that ran it; declare it in a module to import"
+    return f"name its module with --module {module}"

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -174,3 +176,19 @@ def test_a_time_that_cannot_be_understood(calandria: Invoke, checkout: Invoke, t
     wrong = calandria("runs", "--since", text)
     assert wrong.code == 2
     assert wrong.err.startswith("Error: --since ")
+
+
+def test_a_reactor_of_a_script_cannot_be_named(process: Invoke, workplace: Path) -> None:
+    script = workplace / "script.py"
+    script.write_text(
+        "from calandria import Reactor, step\n"
+        "class Small(Reactor):\n"
+        "    @step\n"
+        "    def do() -> int: return 1\n"
+        "print(Small.run().run_id)\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    refused = process("undo", done.stdout.strip())
+    assert refused.code == 2
+    assert "declared in the script that ran it" in refused.err and "--module" not in refused.err
