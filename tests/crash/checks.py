@@ -182,7 +182,8 @@ def check_journal(run: Run, records: Sequence[StepRecord]) -> None:
     last = 0
     ending = ""
     for entry in run.trace:
-        assert entry.sequence == last + 1, f"the trace jumps from {last} to {entry.sequence}"
+        # a kill may lose the lines of a thread whose turn to commit came after another's
+        assert entry.sequence > last, f"the trace falls from {last} to {entry.sequence}"
         last = entry.sequence
         kind, _, what = entry.kind.partition(".")
         if kind == "run" and what not in ("started", "taken_up", "rolling_back"):

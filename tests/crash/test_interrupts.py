@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
+import inspect
 import os
 import random
 import signal
+import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -16,7 +21,7 @@ import pytest
 from calandria import Reactor, RunStatus, Runtime, UndoIncomplete, runs
 from calandria.storage import open_store
 from tests.crash import victims
-from tests.crash.acting import Chain, Deeds, Site, fail_here, patiently
+from tests.crash.acting import Around, Chain, Deeds, Site, fail_here, patiently
 from tests.crash.checks import check_log
 from tests.crash.children import Child, alone, until
 from tests.crash.steplog import Line, StepLog, use
@@ -181,6 +186,66 @@ class _Interrupting:
         return written
 
 
+class InterruptingCalls:
+    """Interrupts the main thread as its n-th Python function is called, or has just returned."""
+
+    def __init__(self, number: int) -> None:
+        self._left = number
+        self.happened = False
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        # no signal comes as a generator yields: the interpreter would not unwind it
+        suspending = event == "return" and frame.f_code.co_flags & inspect.CO_GENERATOR
+        if event in ("call", "return") and not suspending:
+            self._left -= 1
+            if self._left == 0:
+                self.happened = True
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+
+def _at_each_call(folder: Path, reactor_name: str, start: str, stride: str) -> None:
+    """Whatever function it comes at, the run is over or aborted, and the process can go on."""
+    reactor: Any = {"chain": Chain, "around": Around}[reactor_name]
+    site = Site(folder)
+    number, counts = int(start), Counter[str]()
+    faulthandler.dump_traceback_later(40, exit=True)
+    while True:
+        with site.runtime() as runtime:
+            assert Chain.run().ok  # the threads are there
+            Deeds.by_path = {("run", "c"): fail_here, ("run", "after"): fail_here}
+            known = {run.id for run in runs()}
+            calls = InterruptingCalls(number)
+            sys.setprofile(calls)
+            try:
+                reactor.run()
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.setprofile(None)
+            if not calls.happened:
+                break
+            assert not runtime.busy, f"call {number}: a lease is still renewed"
+            Deeds.by_path = {}
+            new = [run for run in runs() if run.id not in known]
+            counts[_check_interrupted(runtime, new, number)] += 1
+        number += int(stride)
+    faulthandler.cancel_dump_traceback_later()
+    print(f"interrupted at {counts.total()} of {number} calls and returns: {dict(counts)}")
+    assert counts["aborted"] > counts.total() // 2
+
+
+def _check_interrupted(runtime: Runtime, new: list[Any], number: int) -> str:
+    if not new:
+        return "not begun"
+    (run,) = new
+    assert run.lease_owner is None, f"call {number}: {run.status.value}, and its lease is left"
+    status = run.status
+    assert status in (RunStatus.ABORTED, RunStatus.FAILED), (number, status)
+    _undo(runtime, run.id)
+    return status.value
+
+
 def _beside_a_body(folder: Path) -> None:
     """An interruption right before a body begins, outside of it, does not hang the run."""
     site = Site(folder)
@@ -253,6 +318,10 @@ def test_many_interruptions_at_random_moments(tmp_path: Path, seed: int) -> None
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_an_interruption_at_each_commit(tmp_path: Path, when: str) -> None:
     alone(_interrupted_in_a_commit, tmp_path, when)
+
+
+def test_an_interruption_at_any_function(tmp_path: Path) -> None:
+    alone(_at_each_call, tmp_path, "around", "2", "37")
 
 
 def test_an_interruption_just_beside_a_body(tmp_path: Path) -> None:
