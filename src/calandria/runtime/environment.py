@@ -55,6 +55,19 @@ class Environment:
     """Redacted texts that failure messages are scrubbed of."""
     by_hand: bool = False
     """Whether a person asked for what is done: undos that failed before are tried again."""
+    store: RunStore = field(init=False)
+    """The storage the run is in."""
+    codec: Codec = field(init=False)
+    """The codec of the journal."""
+    records: Codec = field(init=False)
+    """The codec for failures, reasons and the trace: without a limit."""
+    clock: Clock = field(init=False)
+    """The clock of the runtime."""
+
+    def __post_init__(self) -> None:
+        services = self.session.services
+        self.store, self.clock = services.store, services.clock
+        self.codec, self.records = services.codec, services.records
 
     def drive(self, steps: Steps, *, parallel: bool) -> LevelOutcome | Suspension:
         """Drive an execution in this thread; `parallel` ones have their bodies in the pool."""
@@ -66,26 +79,6 @@ class Environment:
         """Drive an execution on the running event loop; see `AsyncDriver` about `nested`."""
         driver = AsyncDriver(self.session, self.pool, nested=nested, backward=backward)
         return await driver.drive(steps)
-
-    @property
-    def store(self) -> RunStore:
-        """The storage the run is in."""
-        return self.session.services.store
-
-    @property
-    def codec(self) -> Codec:
-        """The codec of the journal."""
-        return self.session.services.codec
-
-    @property
-    def records(self) -> Codec:
-        """The codec for failures, reasons and the trace: without a limit."""
-        return self.session.services.records
-
-    @property
-    def clock(self) -> Clock:
-        """The clock of the runtime."""
-        return self.session.services.clock
 
     @property
     def max_recoveries(self) -> int:

@@ -54,7 +54,7 @@ class Journal:
                 environment.clock.now(),
                 kind,
                 path,
-                event_data(environment.records, data),
+                event_data(environment.records, data) if data else None,
             )
         )
 

@@ -73,7 +73,7 @@ def _plain_collections(
     definition: NodeDefinition, arguments: dict[str, object]
 ) -> dict[str, object]:
     """Turn lazy map results into lists where the step's contract asks for something else."""
-    if not any(isinstance(value, MapResult) for value in arguments.values()):
+    if MapResult not in map(type, arguments.values()):
         return arguments
     fields = definition.contract.fields
     return {

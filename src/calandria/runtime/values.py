@@ -51,7 +51,7 @@ def record_inputs(values: dict[str, object], codec: Codec) -> tuple[str, dict[st
     Raises `EncodingError` where they cannot be recorded.
     """
     text = codec.encode(values)
-    if all(is_immutable(value) for value in values.values()):
+    if all(map(is_immutable, values.values())):
         return text, values
     return text, _as_inputs(codec.decode(text))
 
@@ -68,7 +68,7 @@ def _as_inputs(value: object) -> dict[str, Any]:
 
 def fresh_inputs(values: dict[str, Any], codec: Codec) -> dict[str, Any]:
     """Return inputs for a step to keep: nobody else holds the dict, or what is in it."""
-    if all(is_immutable(value) for value in values.values()):
+    if all(map(is_immutable, values.values())):
         return dict(values)
     return load_inputs(codec.encode(values), codec)
 

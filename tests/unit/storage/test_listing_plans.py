@@ -64,6 +64,7 @@ def test_several_statuses_are_a_query_each(database: SqliteDatabase) -> None:
     ("name", "index"),
     [
         ("find_prunable", "calandria_runs_prunable"),
+        ("sweep", "calandria_runs_by_status"),
         ("find_tree", "calandria_runs_by_root"),
         ("read_steps", "calandria_steps_in_scope"),
         ("read_steps_descending", "calandria_steps_in_scope"),

@@ -57,13 +57,13 @@ def run_values(run: NewRun) -> dict[str, Value]:
 def progress_values(progress: StepProgress) -> dict[str, Value]:
     """Return the parameters of the changing part of a step."""
     return {
-        "status": progress.status.value,
+        "status": progress.status._value_,
         "attempts": progress.attempts,
         "recoveries": progress.recoveries,
         "completed_order": progress.completed_order,
         "result": progress.result,
         "error": progress.error,
-        "rollback": progress.rollback.value,
+        "rollback": progress.rollback._value_,
         "rollback_attempts": progress.rollback_attempts,
         "rollback_error": progress.rollback_error,
         "due_at": progress.due_at,

@@ -41,8 +41,8 @@ CREATE TABLE calandria_runs (
 
 CREATE INDEX calandria_runs_listed ON calandria_runs (created_at, run_id)
     WHERE parent_id IS NULL;
-CREATE INDEX calandria_runs_by_status ON calandria_runs (status, created_at, run_id)
-    WHERE parent_id IS NULL;
+-- for listings of top-level runs, and for the sweep, which looks at all that have not ended
+CREATE INDEX calandria_runs_by_status ON calandria_runs (status, parent_id, created_at, run_id);
 CREATE INDEX calandria_runs_by_reactor ON calandria_runs (reactor, created_at, run_id)
     WHERE parent_id IS NULL;
 CREATE INDEX calandria_runs_by_key ON calandria_runs (idempotency_key, created_at, run_id)

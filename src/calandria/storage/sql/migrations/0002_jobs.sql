@@ -9,10 +9,6 @@ CREATE TABLE calandria_jobs (
 
 CREATE INDEX calandria_jobs_due ON calandria_jobs (due, run_id);
 
--- What a sweep may find: runs that have not ended.
-CREATE INDEX calandria_runs_unfinished ON calandria_runs (run_id)
-    WHERE status = 'pending' OR status = 'running' OR status = 'rolling_back';
-
 CREATE TABLE calandria_workers (
     owner TEXT NOT NULL PRIMARY KEY,
     host TEXT NOT NULL,
