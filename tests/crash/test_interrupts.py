@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import inspect
 import os
 import random
 import signal
@@ -187,16 +186,15 @@ class _Interrupting:
 
 
 class InterruptingCalls:
-    """Interrupts the main thread as its n-th Python function is called, or has just returned."""
+    """Interrupts the main thread at its n-th call: as a function begins, or a built-in returns."""
 
     def __init__(self, number: int) -> None:
         self._left = number
         self.happened = False
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
-        # no signal comes as a generator yields: the interpreter would not unwind it
-        suspending = event == "return" and frame.f_code.co_flags & inspect.CO_GENERATOR
-        if event in ("call", "return") and not suspending:
+        # where the interpreter looks for signals: as a function begins, and after a call into C
+        if event in ("call", "c_return"):
             self._left -= 1
             if self._left == 0:
                 self.happened = True
@@ -320,8 +318,9 @@ def test_an_interruption_at_each_commit(tmp_path: Path, when: str) -> None:
     alone(_interrupted_in_a_commit, tmp_path, when)
 
 
-def test_an_interruption_at_any_function(tmp_path: Path) -> None:
-    alone(_at_each_call, tmp_path, "around", "2", "37")
+@pytest.mark.parametrize("reactor", ["chain", "around"])
+def test_an_interruption_at_any_function(tmp_path: Path, reactor: str) -> None:
+    alone(_at_each_call, tmp_path, reactor, "2", "37")
 
 
 def test_an_interruption_just_beside_a_body(tmp_path: Path) -> None:
