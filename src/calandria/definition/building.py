@@ -22,7 +22,7 @@ from calandria.definition.node_definition import (
 from calandria.definition.nodes import DeclaredNode, MapNode
 from calandria.definition.redacting import Redactor
 from calandria.definition.references import Reference, Source, StepRoot, describe
-from calandria.definition.shape import shape_of
+from calandria.definition.shape import fingerprints_of, shape_of
 from calandria.definition.sources import UNKNOWN, SourceTypes
 from calandria.definition.targets import Target, retry_of, target_of
 from calandria.definition.trouble import locating, wrong
@@ -96,6 +96,7 @@ def build_definition(reactor: type[Reactor]) -> ReactorDefinition:
         middleware=tuple(reactor.middleware),
         shape=shape_of(contract, wired, returns),
         redaction=redactor.redaction,
+        fingerprints=fingerprints_of(wired),
     )
 
 

@@ -116,3 +116,5 @@ class ReactorDefinition:
     shape: str
     redaction: Callable[[frozenset[str]], Redaction]
     """Returns what to redact when these of the reactor's inputs are fed with redacted values."""
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    """For each step its kind and a digest of its target, wiring and contract."""

@@ -41,6 +41,7 @@ class NewRun:
     id: str
     reactor: str
     shape: str
+    """A digest of the definition the run began with."""
     inputs: str
     header: RunHeader
     created_at: float
@@ -50,6 +51,8 @@ class NewRun:
     idempotency_key: str | None = None
     inputs_digest: str | None = None
     correlation_id: str | None = None
+    outline: str = ""
+    """What tells which steps of the definition changed once `shape` differs; may be large."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +215,8 @@ class RunFilter:
     correlation_id: str | None = None
     parent_id: str | None = None
     """List this run's children; without it only top-level runs are listed."""
+    every_level: bool = False
+    """List runs that others dispatched among the top-level ones."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calandria.definition.node_definition import ReactorDefinition, Redaction
-from calandria.plan.model import NodeKind
+from calandria.plan.model import AWAITED, NodeKind
 from calandria.runtime.levels import NOTHING_REDACTED
 from calandria.runtime.targets import Target, nested_target_name
 
@@ -32,14 +32,20 @@ class RunRedaction:
     be harmless, and every input and result is kept back.
     """
 
-    def __init__(self, definition: ReactorDefinition | None) -> None:
+    def __init__(
+        self, definition: ReactorDefinition | None, fed: frozenset[str] = NOTHING_REDACTED
+    ) -> None:
+        """`fed` are inputs that the run's parent gave redacted values to."""
         self._top: tuple[ReactorDefinition, Redaction] | None = None
+        self._fed = fed
         if definition is not None:
-            self._top = definition, definition.redaction(definition.contract.redacted)
+            self._top = definition, definition.redaction(definition.contract.redacted | fed)
 
     def run_inputs(self, names: Iterable[str]) -> frozenset[str]:
         """Return which of the run's own inputs must not be shown."""
-        return frozenset(names) if self._top is None else self._top[0].contract.redacted
+        if self._top is None:
+            return frozenset(names)
+        return self._top[0].contract.redacted | self._fed
 
     def inputs(self, path: str, names: Iterable[str]) -> frozenset[str]:
         """Return which of the inputs `names` of the step at `path` must not be shown."""
@@ -72,6 +78,8 @@ class RunRedaction:
 
 def _declared_place(around: tuple[ReactorDefinition, Redaction], name: str) -> Place | None:
     definition, redaction = around
+    # what awaits a unit has the unit's own outcome
+    name = name.removesuffix(AWAITED)
     node = definition.nodes.get(name)
     if node is None:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from calandria.definition.node_definition import ReactorDefinition
@@ -11,6 +11,7 @@ from calandria.engine.node_state import NodeState
 from calandria.engine.rollback import GIVEN_UP
 from calandria.engine.state import restore_level
 from calandria.errors import RunStateError
+from calandria.plan.model import AWAITED
 from calandria.ports.run_store import StepRecord
 from calandria.runtime.environment import Environment
 from calandria.runtime.levels import NOTHING_REDACTED, Level, MapLevel, ReactorLevel
@@ -43,12 +44,13 @@ def restore_reactor(
     for record in records_in(environment, scope):
         name = record.path[len(scope) + 1 :] if scope else record.path
         if name not in definition.plan.positions:
-            unknown.append(record.path)
+            if not name.endswith(AWAITED):
+                unknown.append(record.path)
             continue
         nodes[name] = node_state_of(record)
         slots[name] = Slot.of_record(record, environment.codec)
     if unknown:
-        raise definition_changed(environment, definition.name, unknown)
+        raise definition_changed(environment.run.run_id, definition.name, unknown)
     level = ReactorLevel(
         definition,
         restore_level(definition.plan, nodes, incomplete=_left_something(nodes, slots)),
@@ -63,12 +65,10 @@ def restore_reactor(
     return level
 
 
-def definition_changed(
-    environment: Environment, reactor: str, unknown: list[str]
-) -> DefinitionChanged:
+def definition_changed(run_id: str, reactor: str, unknown: Sequence[str]) -> DefinitionChanged:
     """Return the error for a run whose steps its reactor has lost."""
     return DefinitionChanged(
-        f"Run {environment.run.run_id} has done {', '.join(map(repr, unknown))}, which {reactor} "
+        f"Run {run_id} has done {', '.join(map(repr, unknown))}, which {reactor} "
         "does not have any more: the step was renamed or removed after the run began. Nothing was "
         "done; use a version of the reactor that still has it."
     )

@@ -13,6 +13,7 @@ from calandria.ports.run_store import RunFilter, StepRecord, StoredRun
 from calandria.results import Failure, Result
 from calandria.runtime import conclusion
 from calandria.runtime.map_result import PAGE
+from calandria.runtime.outline import read_outline
 from calandria.runtime.redacting import RunRedaction
 from calandria.runtime.slots import decode_failure, decode_rollback_failures
 from calandria.runtime.values import REDACTED_TEXT, load_inputs, shown
@@ -262,7 +263,8 @@ class Run:
         return redaction.kind(record.path)
 
     def _redaction(self, stored: StoredRun) -> RunRedaction:
-        return RunRedaction(self._runtime.loaded(stored))
+        fed = read_outline(stored.run.outline).redacted
+        return RunRedaction(self._runtime.loaded(stored), fed)
 
     def undo(self) -> Result[Any]:
         """Undo what is outstanding of the run, newest step first.

@@ -46,14 +46,20 @@ from calandria.runtime.effects import Effect
 from calandria.runtime.endings import LevelOutcome, Suspension, interrupted_in_worker
 from calandria.runtime.environment import Environment
 from calandria.runtime.execution import Execution
+from calandria.runtime.fitting import Fit, fit_of
 from calandria.runtime.identifiers import digest, new_run_id
 from calandria.runtime.levels import ReactorLevel
 from calandria.runtime.lookup import stored_name
 from calandria.runtime.nested import plan_is_parallel
 from calandria.runtime.observers import Observers
 from calandria.runtime.outcomes import let_go
+from calandria.runtime.outline import outline_text, read_outline
 from calandria.runtime.reach import check_reach
-from calandria.runtime.restoring import DefinitionChanged, restore_reactor
+from calandria.runtime.restoring import (
+    DefinitionChanged,
+    definition_changed,
+    restore_reactor,
+)
 from calandria.runtime.session import Session
 from calandria.runtime.units import stored_definition
 from calandria.runtime.values import load_inputs, record_inputs, secrets_in, shown
@@ -67,6 +73,9 @@ logger = logging.getLogger("calandria.run")
 
 _LEFT_TO_OTHERS = (DefinitionChanged, DecodingError)
 """What keeps a worker from going on with a run; one with another version may be able to."""
+
+
+MOST_NOTED = 10_000
 
 
 class KeyTaken(Exception):
@@ -101,6 +110,8 @@ class Runner:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._services = runtime.services
+        self._noted: set[tuple[str, str]] = set()
+        """Runs whose changed definition was reported: once a process is enough."""
 
     # new runs
 
@@ -165,8 +176,8 @@ class Runner:
         if _starts_in_worker(reactor):
             return self._dispatch(reactor, new_run)
         session = self._creating_session(new_run)
-        environment = self._environment(session, definition, seen, new_run)
         redacted = definition.contract.redacted
+        environment = self._environment(session, definition, seen, new_run, redacted)
         state = new_level(definition.plan, definition.plan.hand_off)
         level = ReactorLevel(definition, state, seen, redacted_inputs=redacted)
         concluder = Concluder(environment, definition)
@@ -218,6 +229,7 @@ class Runner:
             idempotency_key=options.idempotency_key,
             inputs_digest=inputs_digest or None,
             correlation_id=options.correlation_id,
+            outline=outline_text(definition),
         )
 
     def _creating_session(self, new_run: NewRun) -> Session:
@@ -412,14 +424,14 @@ class Runner:
             last_sequence=taken.last_sequence,
         )
         session.cancel_reason = stored.cancel_requested
+        redacted = definition.contract.redacted | read_outline(stored.run.outline).redacted
         try:
+            fit = self._fit(definition, stored, event)
             inputs = load_inputs(stored.run.inputs, self._services.codec)
             environment = self._environment(
-                session, definition, inputs, stored.run, taken_up=True, parks=parks
+                session, definition, inputs, stored.run, redacted, taken_up=True, parks=parks
             )
-            level = restore_reactor(
-                environment, definition, inputs, redacted_inputs=definition.contract.redacted
-            )
+            level = restore_reactor(environment, definition, inputs, redacted_inputs=redacted)
         except CalandriaError as error:
             if not (parks and isinstance(error, _LEFT_TO_OTHERS)):
                 self._release(taken.lease)
@@ -443,9 +455,34 @@ class Runner:
         )
         concluder.take_up(execution.journal)
         execution.journal.event("run.taken_up", epoch=taken.lease.epoch)
+        if fit.rewired:
+            execution.journal.event("run.definition_changed", steps=list(fit.rewired))
         execution.journal.notice("lease_taken", environment.run)
         execution.journal.notice("run_started", environment.run)
         return Job(environment, execution, plan_is_parallel(definition.plan), concluder)
+
+    def _fit(self, definition: ReactorDefinition, stored: StoredRun, event: MapEvent) -> Fit:
+        """Compare a run with its definition before anything of it runs; report changes once.
+
+        Raises `DefinitionChanged` for a run that could not go on.
+        """
+        fit = fit_of(self._services.store, stored, definition)
+        if fit.lost and not isinstance(event, UndoAsked):
+            raise definition_changed(stored.run.id, definition.name, fit.lost)
+        noted = (stored.run.id, definition.shape)
+        if not fit.rewired or noted in self._noted:
+            return Fit()
+        if len(self._noted) >= MOST_NOTED:
+            self._noted.clear()
+        self._noted.add(noted)
+        logger.warning(
+            "event=run.definition_changed run=%s reactor=%s steps=%r detail=%r",
+            stored.run.id,
+            stored.run.reactor,
+            list(fit.rewired),
+            "their wiring, target or contract is another than when the run did them",
+        )
+        return fit
 
     def _load(self, reactor: type[Reactor] | None, run_id: str) -> StoredRun:
         stored = self._services.store.load_run(run_id)
@@ -493,11 +530,11 @@ class Runner:
         definition: ReactorDefinition,
         inputs: dict[str, Any],
         stored: NewRun,
+        redacted: frozenset[str],
         *,
         taken_up: bool = False,
         parks: bool = False,
     ) -> Environment:
-        redacted = definition.contract.redacted
         run = RunInfo(
             session.run_id,
             session.root_id,

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -30,6 +30,7 @@ from calandria.ports.run_store import JobRequest, RunCursor, RunFilter, RunStore
 from calandria.results import Dispatched, Result
 from calandria.runtime import conclusion
 from calandria.runtime.event_loop import BackgroundLoop
+from calandria.runtime.fitting import UnfinishableRun, unfinishable_runs
 from calandria.runtime.identifiers import owner_name
 from calandria.runtime.immediate import ImmediateJobs
 from calandria.runtime.leases import LeaseKeeper
@@ -214,6 +215,10 @@ class Runtime(AbstractContextManager["Runtime"]):
         if self.settings.retention is not None:
             self.prune()
         return found
+
+    def unfinishable_runs(self, reactors: Iterable[type[Reactor]]) -> Iterator[UnfinishableRun]:
+        """Yield the runs under way that these reactors, as they are now, could not finish."""
+        return unfinishable_runs(self, reactors)
 
     async def in_thread(self, call: Callable[..., T], *arguments: Any) -> T:
         """Perform a blocking call in a thread of the pool."""

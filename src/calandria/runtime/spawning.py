@@ -7,7 +7,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calandria.definition.node_definition import NodeDefinition
+from calandria.definition.node_definition import NodeDefinition, ReactorDefinition
 from calandria.engine.events import Outcome, Settled
 from calandria.errors import CalandriaError
 from calandria.plan.model import AWAITED
@@ -17,6 +17,7 @@ from calandria.runtime import conclusion
 from calandria.runtime.effects import Effect, Io
 from calandria.runtime.levels import Level, MapLevel, ReactorLevel
 from calandria.runtime.lookup import importable, loaded_reactor, stored_name
+from calandria.runtime.outline import outline_text
 from calandria.runtime.reach import unreachable
 from calandria.runtime.slots import Slot
 from calandria.runtime.units import child_id
@@ -66,16 +67,18 @@ class Spawner:
             self._execution.settler.fail(level, name, slot, failure, started=False)
             return
         run_id = child_id(environment.run.run_id, slot.path)
+        of: ReactorDefinition | None = None
         if definition.reactor is not None:
-            stored, shape = stored_name(definition.reactor), definition.reactor.definition().shape
+            stored, of = stored_name(definition.reactor), definition.reactor.definition()
         else:
-            stored, shape = f"{environment.stored_reactor}/{slot.path}", ""
+            stored = f"{environment.stored_reactor}/{slot.path}"
         assert slot.inputs_text is not None
         journal.children.append(
             NewRun(
                 id=run_id,
                 reactor=stored,
-                shape=shape,
+                shape="" if of is None else of.shape,
+                outline=outline_text(of, level.redacted(name)),
                 inputs=slot.inputs_text,
                 header=RunHeader(RunStatus.PENDING),
                 created_at=environment.clock.now(),

@@ -104,7 +104,10 @@ def _make_unit_definition(node: NodeDefinition, unit: StepUnit) -> ReactorDefini
         runs_user_code=unit.contract.runs_user_code,
     )
     results = frozenset({node.name}) if node.result_redacted else frozenset[str]()
-    redaction = Redaction({node.name: node.redacted}, results, {}, node.result_redacted)
+
+    def redaction(fed: frozenset[str]) -> Redaction:
+        return Redaction({node.name: node.redacted | fed}, results, {}, node.result_redacted)
+
     return ReactorDefinition(
         reactor=None,
         name=name,
@@ -117,5 +120,5 @@ def _make_unit_definition(node: NodeDefinition, unit: StepUnit) -> ReactorDefini
         coordination=(),
         middleware=(),
         shape="",
-        redaction=lambda _: redaction,
+        redaction=redaction,
     )

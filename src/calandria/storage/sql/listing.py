@@ -39,7 +39,8 @@ def listing_queries(
 
 
 def _conditions(where: RunFilter, after: RunCursor | None) -> tuple[list[str], dict[str, Value]]:
-    conditions, values = ["r.parent_id IS NULL"], dict[str, Value]()
+    top_level = "1 = 1" if where.every_level else "r.parent_id IS NULL"
+    conditions, values = [top_level], dict[str, Value]()
     if where.parent_id is not None:
         conditions, values["parent_id"] = ["r.parent_id = :parent_id"], where.parent_id
     for column in ("reactor", "idempotency_key", "correlation_id"):

@@ -44,6 +44,7 @@ def run_values(run: NewRun) -> dict[str, Value]:
         "reactor": run.reactor,
         "shape": run.shape,
         "inputs": run.inputs,
+        "outline": run.outline,
         "created_at": run.created_at,
         "root_id": run.root_id,
         "parent_id": run.parent_id,
@@ -103,7 +104,7 @@ def stored_run(row: Row) -> StoredRun:
         idempotency_key, inputs_digest, correlation_id,
         status, rollback, trigger, end_status, outcome, pending_compensation,
         waits_for, wake_at, finished_at,
-        epoch, lease_owner, lease_live, cancel_requested, updated_at,
+        epoch, lease_owner, lease_live, cancel_requested, updated_at, outline,
     ) = row  # fmt: skip
     header = RunHeader(
         status=_RUN_STATUS[status],
@@ -129,6 +130,7 @@ def stored_run(row: Row) -> StoredRun:
         idempotency_key=idempotency_key,
         inputs_digest=inputs_digest,
         correlation_id=correlation_id,
+        outline=outline,
     )
     return StoredRun(
         run=run,

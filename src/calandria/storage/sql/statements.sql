@@ -34,7 +34,8 @@ VALUES (
 
 -- name: insert_run_values
 -- The values of a new run that may be large.
-INSERT INTO calandria_run_values (run_id, inputs, outcome) VALUES (:run_id, :inputs, :outcome)
+INSERT INTO calandria_run_values (run_id, inputs, outcome, outline)
+VALUES (:run_id, :inputs, :outcome, :outline)
 
 -- name: fence
 -- Fence a commit that leaves the run's row as it is: no row means the lease is stale.
@@ -158,7 +159,8 @@ SELECT r.run_id, r.reactor, r.shape, v.inputs, r.created_at, r.root_id, r.parent
     max(r.updated_at, coalesce(
         (SELECT e.at FROM calandria_events AS e
             WHERE e.run_id = r.run_id ORDER BY e.sequence DESC LIMIT 1),
-        r.updated_at))
+        r.updated_at)),
+    v.outline
 FROM calandria_runs AS r JOIN calandria_run_values AS v ON v.run_id = r.run_id
 
 -- name: load_run

@@ -103,6 +103,7 @@ def new_run(
         parent_path=None if parent_id is None else "child",
         idempotency_key=idempotency_key,
         inputs_digest=None if idempotency_key is None else "digest-1",
+        outline='{"charge":"step 1"}',
         correlation_id=correlation_id,
     )
 

@@ -64,7 +64,8 @@ CREATE INDEX calandria_runs_prunable ON calandria_runs (finished_at, run_id)
 CREATE TABLE calandria_run_values (
     run_id TEXT NOT NULL PRIMARY KEY,
     inputs TEXT NOT NULL,
-    outcome TEXT
+    outcome TEXT,
+    outline TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID;
 
 -- status and outcome are filled when the run is pruned; before that the run itself has them.
