@@ -42,7 +42,10 @@ class Worker:
         self._wakeups: Wakeups = runtime.wakeups
         self._thread_count = threads
         self._threads: list[threading.Thread] = []
+        self._attendant: threading.Thread | None = None
         self._stopping = threading.Event()
+        self._stopped = threading.Event()
+        self._attend_now = threading.Event()
         self._running: dict[str, None] = {}
         self._performed = 0
         self._started_at = 0.0
@@ -60,7 +63,8 @@ class Worker:
     @property
     def alive(self) -> bool:
         """Whether any of its threads still runs."""
-        return any(thread.is_alive() for thread in self._threads)
+        threads = [*self._threads, *([self._attendant] if self._attendant else [])]
+        return any(thread.is_alive() for thread in threads)
 
     def start(self) -> Worker:
         """Start the threads; raises `StorageError` if the storage is not there."""
@@ -71,11 +75,9 @@ class Worker:
             threading.Thread(target=self._serve, name=f"calandria-worker-{number}", daemon=True)
             for number in range(self._thread_count)
         ]
-        self._threads.append(
-            threading.Thread(target=self._attend, name="calandria-sweep", daemon=True)
-        )
+        self._attendant = threading.Thread(target=self._attend, name="calandria-sweep", daemon=True)
         self._runtime.workers.add(self)
-        for thread in self._threads:
+        for thread in (*self._threads, self._attendant):
             thread.start()
         return self
 
@@ -88,12 +90,18 @@ class Worker:
         """
         self._stopping.set()
         self._wakeups.wake_all()
+        self._attend_now.set()
         clock = self._runtime.services.clock
         deadline = None if timeout is None else clock.monotonic() + timeout
         for thread in self._threads:
             left = None if deadline is None else max(deadline - clock.monotonic(), 0.0)
             thread.join(left)
-        drained = not self.alive
+        drained = not any(thread.is_alive() for thread in self._threads)
+        self._stopped.set()
+        self._attend_now.set()
+        if self._attendant is not None:
+            # it must not report once the worker is forgotten; it may be waiting for the storage
+            self._attendant.join(LONGEST_BACKOFF)
         if not drained:
             for run_id in self.running:
                 session = self._runtime.keeper.session(run_id)
@@ -163,19 +171,21 @@ class Worker:
             logger.error("event=worker.interrupted run=%s by=%r", run_id, interruption)
 
     def _attend(self) -> None:
-        """Report and sweep, each in its own rhythm, until the worker stops."""
+        """Report and sweep, each in its own rhythm; while the worker drains, only report."""
         interval = self._runtime.settings.sweep_seconds
         clock = self._runtime.services.clock
         # spread, so that workers started together do not sweep together
         next_sweep = clock.monotonic() + interval * random.uniform(0.1, 1.0)
         next_report = clock.monotonic()
-        while True:
+        while not self._stopped.is_set():
+            draining = self._stopping.is_set()
             now = clock.monotonic()
             try:
-                if now >= next_report:
+                if now >= next_report or self._attend_now.is_set():
+                    self._attend_now.clear()
                     self._report()
                     next_report = now + REPORT_INTERVAL
-                if now >= next_sweep:
+                if now >= next_sweep and not draining:
                     self._runtime.sweep()
                     # never later than an interval: a dead process is missed for so long at most
                     next_sweep = now + interval * random.uniform(0.8, 1.0)
@@ -183,13 +193,13 @@ class Worker:
                 logger.warning("event=worker.storage_unavailable error=%r", str(error))
                 next_sweep = max(next_sweep, now + min(interval, 1.0))
                 next_report = max(next_report, now + 1.0)
-            wait = max(min(next_sweep, next_report) - clock.monotonic(), 0.01)
-            if self._stopping.wait(wait):
-                return
+            next_time = next_report if draining else min(next_sweep, next_report)
+            self._attend_now.wait(max(next_time - clock.monotonic(), 0.01))
 
     def forget(self) -> None:
         """In a forked child: the threads, and what they do, are the parent's."""
         self._threads = []
+        self._attendant = None
         self._running = {}
 
     def _report(self) -> None:

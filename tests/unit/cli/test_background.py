@@ -3,6 +3,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -173,6 +174,27 @@ def test_a_worker_in_a_process_reports_itself(calandria: Invoke, runtime: Runtim
     worker.stop()
     assert (listed["host"], listed["threads"], listed["running"]) == (socket.gethostname(), 3, [])
     assert calandria("workers").code == 3
+
+
+def test_a_draining_worker_says_so_until_it_has_drained(
+    calandria: Invoke, runtime: Runtime
+) -> None:
+    # Given a worker in the middle of a step
+    run_id = enqueue(calandria, "Long")
+    worker = runtime.start_worker(threads=1)
+    while not Path("begun").exists():
+        runtime.pause(0.01)
+    # When it is stopped, and waits for that step
+    stopping = Thread(target=worker.stop)
+    stopping.start()
+    while not (listed := calandria("workers", "--json").data) or not listed[0]["draining"]:
+        runtime.pause(0.01)
+    assert listed[0]["running"] == [run_id]
+    assert calandria("workers").out.rstrip().endswith("draining, 1 left")
+    # Then it is gone as soon as the step has ended
+    Path("go-on").touch()
+    stopping.join()
+    assert calandria("workers", "--json").data == []
 
 
 def test_sweep_puts_a_dead_process_s_run_back_to_work(
