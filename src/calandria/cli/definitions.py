@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from calandria.cli.opening import find_with_reactor, open_existing_runtime
 from calandria.cli.options import AsJson, GlobalOptions, Modules
 from calandria.errors import DefinitionError
 from calandria.plan.drawing import draw as draw_plan
+from calandria.runtime.fitting import UnfinishableRun
 
 
 class DrawFormat(str, Enum):
@@ -49,36 +51,79 @@ def draw(
 
 
 def check(
+    context: typer.Context,
     modules: Annotated[list[str], typer.Argument(metavar="MODULE...", help="Modules to check.")],
+    with_runs: Annotated[
+        bool,
+        typer.Option(
+            "--runs", help="Also look for runs under way that these modules could not finish."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check every reactor defined in the modules given."""
+    """Check every reactor defined in the modules given, and the runs that are under way."""
     findings = [finding for module in modules for finding in _check_module(module)]
+    if with_runs:
+        findings += _check_runs(context.obj, modules)
     if as_json:
-        print_json([{"subject": subject, "error": error} for subject, error in findings])
+        print_json([finding.data() for finding in findings])
     else:
-        for subject, error in findings:
-            if error is None:
-                out().print(f"ok  {subject}", soft_wrap=True)
+        for finding in findings:
+            if finding.error is None:
+                out().print(f"ok  {finding.subject}", soft_wrap=True)
             else:
-                err().print(f"Error: {subject}: {one_line(error)}", soft_wrap=True)
-    if any(error is not None for _, error in findings):
+                err().print(f"Error: {finding.told()}", soft_wrap=True)
+    if any(finding.error is not None for finding in findings):
         raise typer.Exit(ExitCode.USAGE)
 
 
-def _check_module(name: str) -> list[tuple[str, str | None]]:
+@dataclass(frozen=True)
+class Finding:
+    """What was found of a module, a reactor or a run; without an error it is right."""
+
+    subject: str
+    error: str | None
+    run: UnfinishableRun | None = None
+
+    def told(self) -> str:
+        """Return it as one line."""
+        where = f"run {self.run.run_id} ({self.run.status.value}) of " if self.run else ""
+        return one_line(f"{where}{self.subject}: {self.error}")
+
+    def data(self) -> dict[str, object]:
+        """Return it for `--json`."""
+        return {
+            "subject": self.subject,
+            "error": self.error,
+            "run": self.run.run_id if self.run else None,
+            "status": self.run.status.value if self.run else None,
+            "steps": list(self.run.steps) if self.run else [],
+        }
+
+
+def _check_module(name: str) -> list[Finding]:
     try:
         reactors = reactors_in(import_module(name))
     except CommandError as error:
-        return [(name, str(error))]
+        return [Finding(name, str(error))]
     if not reactors:
-        return [(name, "no reactor is defined in this module.")]
-    findings: list[tuple[str, str | None]] = []
+        return [Finding(name, "no reactor is defined in this module.")]
+    findings: list[Finding] = []
     for reactor in reactors:
         subject = f"{name}:{reactor.__qualname__}"
         try:
             reactor.check()
-            findings.append((subject, None))
+            findings.append(Finding(subject, None))
         except DefinitionError as error:
-            findings.append((subject, str(error)))
+            findings.append(Finding(subject, str(error)))
     return findings
+
+
+def _check_runs(options: GlobalOptions, modules: list[str]) -> list[Finding]:
+    loaded = [sys.modules[name] for name in modules if name in sys.modules]
+    reactors = [reactor for module in loaded for reactor in reactors_in(module)]
+    with open_existing_runtime(options) as runtime:
+        return [
+            Finding(found.reactor, found.reason, found)
+            for found in runtime.unfinishable_runs(reactors)
+        ]

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from calandria.plan.drawing import draw
 from tests.unit.cli.conftest import SHOP, Invoke
 from tests.unit.cli.shop import Checkout
@@ -52,6 +54,48 @@ def test_check_names_every_reactor_and_what_is_wrong(calandria: Invoke) -> None:
     assert errors["empty"] == "no reactor is defined in this module."
     assert "There is no module" in errors["absent_module"]
     assert errors[f"{SHOP}:Checkout"] is None
+
+
+FLOWS = """
+from calandria import Reactor, after, step
+
+class {reactor}(Reactor):
+    @step
+    def {name}() -> int: return 1
+    @step
+    def charge(*, {name}: int) -> int: return {name}
+    background = after({name})
+"""
+
+
+def test_check_lists_the_runs_that_a_new_version_could_not_finish(
+    process: Invoke, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a run that has done its step `reserve`
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    flows = workplace / "flows.py"
+    flows.write_text(FLOWS.format(reactor="Order", name="reserve"), encoding="utf-8")
+    run_id = process("run", "flows:Order", "--json").data["run"]
+    right = process("check", "--runs", "flows")
+    assert (right.code, right.out, right.err) == (0, "ok  flows:Order\n", "")
+    # When that step has another name
+    flows.write_text(FLOWS.format(reactor="Order", name="hold"), encoding="utf-8")
+    assert process("check", "flows").code == 0
+    wrong = process("check", "--runs", "flows")
+    # Then the run is named
+    assert (wrong.code, wrong.out) == (2, "ok  flows:Order\n")
+    assert wrong.err == (
+        f"Error: run {run_id} (running) of flows:Order: "
+        "Order does not have reserve any more, which the run has begun\n"
+    )
+    reactor, run = process("check", "--runs", "flows", "--json").data
+    assert reactor == {
+        "subject": "flows:Order", "error": None, "run": None, "status": None, "steps": [],
+    }  # fmt: skip
+    assert (run["run"], run["status"], run["steps"]) == (run_id, "running", ["reserve"])
+    # And so it is when the whole reactor has
+    flows.write_text(FLOWS.format(reactor="Purchase", name="reserve"), encoding="utf-8")
+    assert "flows:Order is not there any more" in process("check", "--runs", "flows").err
 
 
 def test_migrate_makes_a_storage_ready_and_then_has_nothing_to_do(calandria: Invoke) -> None:
