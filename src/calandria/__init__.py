@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from calandria.coordination.primitives import Lock, OrderedLock, Period, RateLimit, Semaphore
 from calandria.definition.execution import make_executor_with
 from calandria.definition.hand_off import after, before
 from calandria.definition.nodes import compose, map_each, spawn
@@ -18,13 +19,22 @@ from calandria.definition.step_function import step
 from calandria.definition.steps import Step
 from calandria.errors import (
     CalandriaError,
+    ContentionError,
+    Deadlock,
     DecodingError,
     DefinitionError,
     EncodingError,
+    HandOffRefused,
+    HoldLost,
     IdempotencyConflict,
+    KeyUnusable,
+    LockNotAcquired,
+    OutOfTurn,
+    RateLimited,
     RunBusy,
     RunStateError,
     SchemaOutdated,
+    SemaphoreFull,
     StaleLease,
     StorageError,
     UndoIncomplete,
@@ -71,6 +81,20 @@ _LOADED_WHEN_USED = {
 }
 
 __all__ = [
+    "ContentionError",
+    "Deadlock",
+    "HandOffRefused",
+    "HoldLost",
+    "KeyUnusable",
+    "Lock",
+    "LockNotAcquired",
+    "OrderedLock",
+    "OutOfTurn",
+    "Period",
+    "RateLimit",
+    "RateLimited",
+    "Semaphore",
+    "SemaphoreFull",
     "CalandriaError",
     "DecodingError",
     "DefinitionError",

@@ -80,6 +80,57 @@ class RunBusy(CalandriaError):
     """Another process holds the run's lease; try again when it has let go."""
 
 
+class KeyUnusable(CalandriaError):
+    """A coordination key cannot be computed, is not text, is empty or too long."""
+
+
+class ContentionError(CalandriaError):
+    """A key was not to be had in time; nothing was done under it."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reactor: str | None = None,
+        step: str | None = None,
+        key: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.reactor = reactor
+        self.step = step
+        self.key = key
+        self.retry_after = retry_after
+
+
+class LockNotAcquired(ContentionError):
+    """Another execution holds the lock."""
+
+
+class SemaphoreFull(ContentionError):
+    """As many executions as the semaphore allows hold it."""
+
+
+class RateLimited(ContentionError):
+    """The rate limit's window is full; `retry_after` says in how many seconds one has room."""
+
+
+class OutOfTurn(ContentionError):
+    """Positions before this one in the ordered sequence are not done."""
+
+
+class Deadlock(ContentionError):
+    """Waiting would close a circle of runs that wait for each other."""
+
+
+class HoldLost(CalandriaError):
+    """A hold lapsed and went to another execution while its work ran."""
+
+
+class HandOffRefused(CalandriaError):
+    """Work that needs a key which this execution holds cannot be dispatched from inside it."""
+
+
 class UndoIncomplete(CalandriaError):
     """An undo left something behind; `rollback_failures` lists what and why."""
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from calandria.coordination.checks import check_declarations
+from calandria.coordination.primitives import Primitive
 from calandria.definition.compatibility import check_iterable, check_wire
 from calandria.definition.conditions import condition_of
 from calandria.definition.contract import Contract
@@ -92,7 +94,7 @@ def build_definition(reactor: type[Reactor]) -> ReactorDefinition:
         returns=returns,
         result_annotation=types.type_of(returns),
         concurrency=reactor.concurrency,
-        coordination=tuple(reactor.coordination),
+        coordination=_reactor_coordination(name, reactor, contract),
         middleware=tuple(reactor.middleware),
         shape=shape_of(contract, wired, returns),
         redaction=redactor.redaction,
@@ -304,7 +306,7 @@ def _node_definitions(
             wiring=found.wiring,
             condition=found.condition,
             retry=found.retry,
-            coordination=_coordination(found),
+            coordination=_coordination(reactor, found, redaction.inputs[name]),
             redacted=redaction.inputs[name],
             result_redacted=name in redaction.results,
             runs_user_code=_runs_user_code(found, types),
@@ -314,9 +316,20 @@ def _node_definitions(
     }
 
 
-def _coordination(found: WiredNode) -> tuple[object, ...]:
+def _reactor_coordination(
+    name: str, reactor: type[Reactor], contract: Contract
+) -> tuple[Primitive, ...]:
+    with locating(name, None):
+        return check_declarations(reactor.coordination, contract.fields, contract.redacted)
+
+
+def _coordination(
+    reactor: str, found: WiredNode, redacted: frozenset[str]
+) -> tuple[Primitive, ...]:
     declared = found.target.unit.coordination if found.target.unit else ()
-    return (*declared, *found.node.coordination)
+    with locating(reactor, found.name):
+        together = (*declared, *found.node.coordination)
+        return check_declarations(together, found.target.contract.fields, redacted)
 
 
 def _runs_user_code(found: WiredNode, types: SourceTypes) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from calandria.coordination.primitives import Primitive
 from calandria.definition.contract import Contract
 from calandria.definition.references import Reference, Scope, Source, resolve
 from calandria.definition.unit import StepUnit
@@ -51,7 +52,7 @@ class NodeDefinition:
     wiring: Mapping[str, Source]
     condition: Condition | None
     retry: Retry
-    coordination: tuple[object, ...]
+    coordination: tuple[Primitive, ...]
     redacted: frozenset[str]
     result_redacted: bool
     runs_user_code: bool
@@ -111,7 +112,7 @@ class ReactorDefinition:
     result_annotation: object
     """The type of the reactor's value as far as annotations tell, else `Any`."""
     concurrency: int
-    coordination: tuple[object, ...]
+    coordination: tuple[Primitive, ...]
     middleware: tuple[MiddlewareFactory, ...]
     shape: str
     redaction: Callable[[frozenset[str]], Redaction]

@@ -31,6 +31,7 @@ from calandria.engine.commands import (
 )
 from calandria.engine.events import (
     Began,
+    Blocked,
     Event,
     Outcome,
     Reconciled,
@@ -43,6 +44,7 @@ from calandria.engine.events import (
     Stopped,
     Stopping,
     TakenUp,
+    Unblocked,
     UndoAsked,
 )
 from calandria.engine.node_state import NodeState
@@ -71,6 +73,12 @@ def advance(plan: Plan, state: LevelState, event: Event) -> tuple[LevelState, li
             commands = _start_ready(plan, state)
         case ReturnFailed():
             commands = begin_rollback(plan, state, Ending.FAILED)
+        case Blocked(name):
+            state.in_flight.discard(name)
+            state.blocked.add(name)
+            commands = _continue(plan, state)
+        case Unblocked(name):
+            commands = _try_again(plan, state, name)
         case RetryDue(name):
             commands = _retry(plan, state, name)
         case RolledBack():
@@ -119,6 +127,7 @@ def _settled(plan: Plan, state: LevelState, event: Settled) -> list[Command]:
     if node.kind is NodeKind.AWAIT and event.name not in state.in_flight:
         return []
     state.in_flight.discard(event.name)
+    state.blocked.discard(event.name)
     state.awaiting.discard(event.name)
     step.nested = step.nested or event.nested
     # an attempt that a crash cut off may have begun its work, whatever came of repeating it
@@ -195,6 +204,31 @@ def _start_due(plan: Plan, state: LevelState) -> list[Command]:
     return commands
 
 
+def _try_again(plan: Plan, state: LevelState, name: str) -> list[Command]:
+    full = state.working >= plan.concurrency
+    if name not in state.blocked or not _may_retry(state) or full or state.handing_over:
+        return []
+    state.blocked.discard(name)
+    state.in_flight.add(name)
+    step = state.nodes[name]
+    return [RunStep(name, step.attempts, recovery=step.recoveries > 0)]
+
+
+def _unblock(state: LevelState) -> tuple[str, ...]:
+    """Take back the starts of blocked steps; return those that have an attempt behind them."""
+    begun: list[str] = []
+    for name in sorted(state.blocked):
+        step = state.nodes[name]
+        if step.attempts == 1 and step.recoveries == 0:
+            del state.nodes[name]
+            continue
+        if step.recoveries == 0:
+            step.attempts -= 1
+        begun.append(name)
+    state.blocked.clear()
+    return tuple(begun)
+
+
 def _stop(state: LevelState, why: Stopping) -> list[Command]:
     if state.phase is Phase.DONE:
         return []
@@ -261,12 +295,15 @@ def _reconciled(plan: Plan, state: LevelState, event: Reconciled) -> list[Comman
 def _drained(plan: Plan, state: LevelState) -> list[Command]:
     """Move a level on that has nothing left in flight."""
     if state.phase is Phase.DRAINING:
-        # nothing of this level is going to use what they wait for
+        # nothing of this level is going to use what they wait for, and nothing new starts
+        for name in _unblock(state):
+            if state.ending is Ending.FAILED:
+                state.nodes[name].move(StepStatus.FAILED)
         state.in_flight -= state.awaiting
         state.awaiting.clear()
     if state.handing_over and state.phase is Phase.FORWARD and state.working == 0:
         state.phase = Phase.DONE
-        if state.unmet or state.waiting or state.awaiting:
+        if state.unmet or state.waiting or state.awaiting or state.blocked:
             return [HandOver()]
         return [Finish(state.ending, state.incomplete)]
     if state.in_flight or state.phase in (Phase.DONE, Phase.ROLLING_BACK):
@@ -274,7 +311,7 @@ def _drained(plan: Plan, state: LevelState) -> list[Command]:
     if state.phase is Phase.DRAINING and state.ending is Ending.FAILED:
         return begin_rollback(plan, state, Ending.FAILED)
     stopping = state.ending in (Ending.CANCELLED, Ending.ABORTED)
-    if state.waiting and not stopping:
+    if (state.waiting or state.blocked) and not stopping:
         return []
     if state.phase is Phase.FORWARD and state.ready:
         return []

@@ -74,6 +74,20 @@ class ReturnFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocked:
+    """A step that was to start cannot yet: a key it needs is not to be had."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unblocked:
+    """It is time to try a blocked step again."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
     """Someone cancelled the run, or the process executing it was interrupted."""
 
@@ -163,6 +177,8 @@ Event: TypeAlias = (
     | Settled
     | RetryDue
     | ReturnFailed
+    | Blocked
+    | Unblocked
     | Stopped
     | UndoAsked
     | Reconciled

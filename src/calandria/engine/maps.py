@@ -23,6 +23,7 @@ from calandria.engine.commands import (
 from calandria.engine.events import (
     AllUndone,
     Began,
+    Blocked,
     Exhausted,
     Found,
     MapEvent,
@@ -38,6 +39,7 @@ from calandria.engine.events import (
     Stopped,
     Stopping,
     TakenUp,
+    Unblocked,
     UndoAsked,
 )
 from calandria.engine.node_state import NodeState
@@ -105,6 +107,11 @@ def advance_map(plan: MapPlan, state: MapState, event: MapEvent) -> tuple[MapSta
             commands = _next_element(state)
         case Settled():
             commands = _settled(plan, state, event)
+        case Blocked():
+            state.in_flight = False
+            commands = [_finish(state)] if state.phase is Phase.DRAINING else []
+        case Unblocked():
+            commands = _try_again(state)
         case RetryDue():
             commands = _retry(state)
         case Exhausted():
@@ -211,6 +218,16 @@ def _element_failed(plan: MapPlan, state: MapState) -> list[Command]:
     if plan.keep_going:
         return _next_element(state)
     return _roll_back(plan, state, Ending.FAILED)
+
+
+def _try_again(state: MapState) -> list[Command]:
+    step = _in_hand(state)
+    if state.phase is not Phase.FORWARD or step.status is not StepStatus.STARTED:
+        return []
+    if state.in_flight:
+        return []
+    state.in_flight = True
+    return [RunStep(str(state.index), step.attempts, recovery=step.recoveries > 0)]
 
 
 def _retry(state: MapState) -> list[Command]:

@@ -45,6 +45,8 @@ class LevelState:
     """Steps whose next attempt is scheduled."""
     due: list[str] = field(default_factory=list)
     """Those of them whose delay is over and that wait only for a place among those in flight."""
+    blocked: set[str] = field(default_factory=set)
+    """Steps that were to start and wait for a key; others go first."""
     phase: Phase = Phase.FORWARD
     ending: Ending = Ending.COMPLETED
     to_roll_back: list[str] = field(default_factory=list)

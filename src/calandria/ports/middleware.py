@@ -106,7 +106,16 @@ class Middleware:
         """A completed step's `undo`, or a map's `undo_all`, returned."""
 
     def undo_failed(self, step: StepInfo, failure: RollbackFailure) -> None:
-        """A completed step's `undo`, or a map's `undo_all`, did not finish; the rollback goes on."""
+        """A completed step's `undo`, or a map's `undo_all`, did not finish; the rest goes on."""
+
+    def hold_acquired(self, step: StepInfo, key: str, primitive: str) -> None:
+        """The step has its key; `primitive` is `lock`, `semaphore` or `ordered_lock`."""
+
+    def hold_refused(self, step: StepInfo, key: str, primitive: str) -> None:
+        """The step waits for a key that is not to be had now."""
+
+    def hold_released(self, step: StepInfo) -> None:
+        """The step let go of all its keys."""
 
     def lease_taken(self, run: RunInfo) -> None:
         """This process now owns the run, under `run.epoch`."""

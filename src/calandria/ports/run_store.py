@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from calandria.ports.coordination import PeriodMark, TurnEnd
 from calandria.statuses import RollbackState, RunStatus, StepRollback, StepStatus
 
 
@@ -146,6 +147,24 @@ class JobRequest:
 
 
 @dataclass(frozen=True)
+class CoordinationChanges:
+    """What a commit changes of its run's coordination, for a store that keeps both.
+
+    `releases` are paths that let go of everything they hold, `unmarks` paths whose period marks
+    are taken away; with `unmark_all_but` the run's marks go but those of these paths.
+    `extend_holds` lets all holds of the run last that many seconds from now.
+    """
+
+    releases: Sequence[str] = ()
+    marks: Sequence[PeriodMark] = ()
+    unmarks: Sequence[str] = ()
+    unmark_all_but: Sequence[str] | None = None
+    turn_ends: Sequence[TurnEnd] = ()
+    extend_holds: float | None = None
+    now: float = 0.0
+
+
+@dataclass(frozen=True)
 class Changes:
     """What one commit writes. `release` lets go of the lease in the same commit.
 
@@ -163,6 +182,7 @@ class Changes:
     """Runs created together with this commit, without a lease; one that exists is left alone."""
     jobs: Sequence[JobRequest] = ()
     """Jobs caused by this commit, for a store that keeps them itself."""
+    coordination: CoordinationChanges | None = None
 
 
 @dataclass(frozen=True)

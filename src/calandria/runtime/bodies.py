@@ -13,6 +13,7 @@ from calandria.results import Failure, RecordedFailure
 from calandria.runtime.context import Context
 from calandria.runtime.effects import Body
 from calandria.runtime.environment import Environment
+from calandria.runtime.gates import current_execution
 from calandria.runtime.levels import Level, MapLevel
 from calandria.runtime.map_result import PAGE
 from calandria.runtime.nested import NestedWork
@@ -45,6 +46,7 @@ def run_body(
     if unit.is_async("run"):
 
         async def arun() -> object:
+            current_execution.set(environment.session.run_id)
             try:
                 value = await unit.invoke("run", values, context)  # type: ignore[misc]
             finally:
@@ -52,18 +54,20 @@ def run_body(
             await nested.adrop_leftovers()
             return value
 
-        return Body(arun, True, flight, alone=level.alone)
+        return Body(arun, True, flight, alone=level.alone, path=slot.path)
 
     def run() -> object:
+        outside = current_execution.set(environment.session.run_id)
         try:
             value = unit.invoke("run", values, context)
         finally:
             nested.close()
+            current_execution.reset(outside)
         if nested.used:
             nested.drop_leftovers()
         return value
 
-    return Body(run, False, flight, alone=level.alone)
+    return Body(run, False, flight, alone=level.alone, path=slot.path)
 
 
 def reconcile_body(
@@ -106,15 +110,20 @@ def backward_body(
     if own and unit.is_async(action):
 
         async def aback() -> object:
+            current_execution.set(environment.session.run_id)
             value = await unit.invoke(action, values, context, extra)  # type: ignore[misc]
             if nested is not None and not _is_failure(value):
                 await nested.aroll_back()
             return value
 
-        return Body(aback, True, flight, backward=True, alone=level.alone)
+        return Body(aback, True, flight, backward=True, alone=level.alone, path=slot.path)
 
     def back() -> object:
-        value = unit.invoke(action, values, context, extra) if own else None
+        outside = current_execution.set(environment.session.run_id)
+        try:
+            value = unit.invoke(action, values, context, extra) if own else None
+        finally:
+            current_execution.reset(outside)
         if nested is not None and not _is_failure(value):
             nested.roll_back()
         return value

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from calandria.coordination.periods import bucket_of
 from calandria.definition.node_definition import ReactorDefinition
 from calandria.engine.commands import Ending
 from calandria.errors import UndoIncomplete
 from calandria.ports.codec import Codec
+from calandria.ports.coordination import PeriodMark, TurnEnd
 from calandria.ports.run_store import (
     Changes,
     Event,
@@ -131,10 +133,46 @@ class Concluder:
         header, result = self._ending(outcome)
         journal.header = dataclasses.replace(header, finished_at=now)
         journal.release = True
+        self._let_go(journal, outcome, header)
         journal.event(f"run.{header.status.value}")
         self._left = list(outcome.rollback_failures)
         self._result = result
         self._tell(journal, outcome, header, result)
+
+    def _let_go(self, journal: Journal, outcome: LevelOutcome, header: RunHeader) -> None:
+        """Release all that the run holds, and leave what its end leaves."""
+        session, pending = self._environment.session, journal.coordination
+        for path in {hold.path for hold in session.holds.all()}:
+            session.holds.remove(path)
+            if path not in pending.releases:
+                pending.releases.append(path)
+        coordinated = definition_coordinates(self._definition)
+        if coordinated and outcome.ending in (Ending.UNDONE, Ending.FAILED):
+            # what could not be undone is still done, and keeps its mark
+            pending.unmark_all_but = [failure.step for failure in outcome.rollback_failures]
+        needs = session.requests.get("")
+        if needs is None:
+            return
+        if header.status is RunStatus.COMPLETED:
+            now = self._environment.clock.now()
+            pending.marks += [
+                PeriodMark(key, bucket_of(every, now), session.run_id, "")
+                for key, every in needs.periods
+            ]
+        failed = header.status is RunStatus.FAILED
+        pending.turn_ends += [TurnEnd(key, "", failed) for key, _, _ in needs.turns]
+
+    def unbegun(self, ending: Halt | Failure) -> RunHeader:
+        """Return the header of a run that was never let in."""
+        if isinstance(ending, Halt):
+            outcome = self._environment.codec.encode(ending.reason)
+            return RunHeader(RunStatus.HALTED, outcome=outcome)
+        return RunHeader(
+            RunStatus.FAILED,
+            RollbackState.COMPLETE,
+            trigger=FAILURE,
+            outcome=self._encode_failure(ending),
+        )
 
     def _suspend(self, journal: Journal, suspension: Suspension) -> None:
         run, now = self._environment.run, self._environment.clock.now()
@@ -145,7 +183,17 @@ class Concluder:
         )
         journal.jobs.append(JobRequest(run.run_id, suspension.delay))
         journal.release = True
-        if waits:
+        longest = self._environment.session.holds.longest_ttl()
+        if longest is not None:
+            # nobody renews what a parked run holds: it must outlast the wait
+            journal.coordination.extend_holds = suspension.delay + longest
+        before = self._before
+        again = before is not None and before.waits_for == suspension.waits_for
+        idle = not self._environment.session.committed and not journal.marks_steps
+        if waits and again and idle:
+            # parks of one wait are one line of the trace, not one for each try
+            journal.forget_events()
+        elif waits:
             journal.event("run.parked", waits_for=suspension.waits_for)
             journal.notice("run_parked", run, suspension.waits_for)
         else:
@@ -295,6 +343,17 @@ class Concluder:
                 f"({left}). Mend the cause and undo again: only these are tried.",
                 rollback_failures=self._left,
             )
+
+
+def definition_coordinates(definition: ReactorDefinition) -> bool:
+    """Tell whether a reactor, or anything in it, declares coordination."""
+    if definition.coordination:
+        return True
+    return any(
+        node.coordination
+        or (node.reactor is not None and definition_coordinates(node.reactor.definition()))
+        for node in definition.nodes.values()
+    )
 
 
 def _remains(outcome: LevelOutcome) -> RollbackState:

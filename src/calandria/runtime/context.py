@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from calandria.errors import CalandriaError
+from calandria.ports.coordination import Hold
 from calandria.results import Result
 from calandria.runtime.drivers import in_event_loop
 from calandria.runtime.effects import BACKWARD
+from calandria.runtime.hold_book import HoldBook
 from calandria.runtime.values import fresh_inputs
 
 if TYPE_CHECKING:
@@ -86,9 +88,9 @@ class Context:
         return f"{self.run_id}:{self._slot.path}{suffix}"
 
     @property
-    def holds(self) -> tuple[Any, ...]:
-        """The coordination keys this execution holds."""
-        return ()
+    def holds(self) -> tuple[Hold, ...]:
+        """The coordination keys that protect this step, with their fencing tokens."""
+        return self._environment.session.holds.around(self._slot.path)
 
     @property
     def epoch(self) -> int:
@@ -97,11 +99,12 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the work should stop: a cancel, an interruption, or a lost lease.
+        """Whether the work should stop: a cancel, an interruption, a lost lease or a lost hold.
 
         A cancel is no reason for `undo` and `compensate` to stop.
         """
-        return self._environment.session.stops(backward=self._action in BACKWARD)
+        backward = self._action in BACKWARD
+        return self._environment.session.stops_at(self._slot.path, backward=backward)
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -155,19 +158,28 @@ class Context:
 class DetachedContext:
     """The context of a step that is called on its own, outside of any run."""
 
-    __slots__ = ("_key", "attempt", "step")
+    __slots__ = ("_key", "attempt", "book", "step")
 
     reactor = None
     run_id = None
     root_id = None
     epoch = 0
-    cancelled = False
-    holds: tuple[Any, ...] = ()
 
     def __init__(self, step: str, key: str) -> None:
         self.step = step
+        self.book = HoldBook()
         self.attempt = 1
         self._key = key
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether a hold of the step was lost."""
+        return bool(self.book.lost_paths())
+
+    @property
+    def holds(self) -> tuple[Hold, ...]:
+        """What the step declares and holds, with fencing tokens."""
+        return self.book.all()
 
     @property
     def inputs(self) -> Mapping[str, Any]:

@@ -10,36 +10,57 @@ from calandria.definition.unit import ActionName, StepUnit
 from calandria.errors import ValidationError
 from calandria.results import Failure, Result, Success
 from calandria.runtime.context import DetachedContext
+from calandria.runtime.detached_holds import protected
 from calandria.runtime.effects import Interrupted, StepOutcome
 from calandria.runtime.outcomes import of_exception, of_value
 
 if TYPE_CHECKING:
     from calandria.runtime.event_loop import BackgroundLoop
+    from calandria.runtime.runtime import Runtime
 
 
-def call(unit: StepUnit, values: dict[str, object], loop: BackgroundLoop) -> Result[Any]:
-    """Validate, run, validate what came out; no retries, nothing recorded."""
+def call(unit: StepUnit, values: dict[str, object], runtime: Runtime) -> Result[Any]:
+    """Validate, take what is declared, run, validate what came out; no retries, nothing recorded.
+
+    Raises `ContentionError` when a key is not to be had within its `wait`.
+    """
     validated = _validated(unit, values)
     if isinstance(validated, Failure):
         return validated
-    return _checked(unit, _perform(unit, "run", validated, loop))
+    context = _context(unit)
+    with protected(runtime, unit, validated, context) as refused:
+        if refused is not None:
+            return refused
+        return _checked(unit, _perform(unit, "run", validated, runtime.loop, context))
 
 
-async def acall(unit: StepUnit, values: dict[str, object]) -> Result[Any]:
+async def acall(unit: StepUnit, values: dict[str, object], runtime: Runtime) -> Result[Any]:
     """Like `call`, on the running event loop; a sync body runs in this thread."""
     validated = _validated(unit, values)
     if isinstance(validated, Failure):
         return validated
+    context = _context(unit)
+    protection = protected(runtime, unit, validated, context)
+    refused = await runtime.in_thread(protection.__enter__)
     try:
-        value = unit.invoke("run", validated, _context(unit))
-        outcome: StepOutcome | Interrupted = of_value(
-            await value if inspect.isawaitable(value) else value
-        )
+        if refused is not None:
+            return refused
+        return _checked(unit, await _aperform(unit, validated, context))
+    finally:
+        await runtime.in_thread(protection.__exit__, None, None, None)
+
+
+async def _aperform(
+    unit: StepUnit, values: dict[str, object], context: DetachedContext
+) -> StepOutcome | Interrupted:
+    try:
+        value = unit.invoke("run", values, context)
+        return of_value(await value if inspect.isawaitable(value) else value)
     except BaseException as exception:
         outcome = of_exception(exception, stopping=True)
         if isinstance(outcome, Interrupted):
             raise
-    return _checked(unit, outcome)
+        return outcome
 
 
 def call_back(
@@ -47,10 +68,15 @@ def call_back(
     action: ActionName,
     values: dict[str, object],
     argument: object,
-    loop: BackgroundLoop,
+    runtime: Runtime,
 ) -> Result[Any]:
-    """Run a step's `undo` or `compensate`; validates nothing."""
-    return _perform(unit, action, values, loop, argument)
+    """Run a step's `undo` or `compensate` under its locks and semaphores; validates nothing.
+
+    Raises `ContentionError` when one is not to be had within its `rollback_wait`.
+    """
+    context = _context(unit)
+    with protected(runtime, unit, values, context, backward=True):
+        return _perform(unit, action, values, runtime.loop, context, argument)
 
 
 def _context(unit: StepUnit) -> DetachedContext:
@@ -76,10 +102,11 @@ def _perform(
     action: ActionName,
     values: dict[str, object],
     loop: BackgroundLoop,
+    context: DetachedContext,
     *extra: object,
 ) -> StepOutcome:
     try:
-        value = unit.invoke(action, values, _context(unit), *extra)
+        value = unit.invoke(action, values, context, *extra)
         if inspect.iscoroutine(value):
             value = loop.run(value)
         return of_value(value)

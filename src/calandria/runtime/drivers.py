@@ -218,7 +218,11 @@ class AsyncDriver:
 
     def _cancel_bodies(self) -> None:
         self._cancel_tasks(
-            [t for t, b in self._tasks.items() if self._session.stops(backward=b.backward)]
+            [
+                t
+                for t, b in self._tasks.items()
+                if self._session.stops_at(b.path, backward=b.backward)
+            ]
         )
         self._settled.put_nowait(None)
 

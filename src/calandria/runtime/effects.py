@@ -41,6 +41,8 @@ class Body:
     """Whether it undoes or compensates: a cancel of the run does not stop it then."""
     alone: bool = False
     """Whether nothing else of the run can be under way at the same time."""
+    path: str = ""
+    """The step it is of."""
 
 
 @dataclass(slots=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from calandria.engine.events import UndoAsked
+from calandria.errors import CalandriaError
 from calandria.ports.clock import Clock
 from calandria.ports.codec import Codec
+from calandria.ports.coordination import CoordinationStore
 from calandria.ports.middleware import RunInfo
 from calandria.ports.run_store import JobRequest, RunStore
 from calandria.runtime.drivers import AsyncDriver, SyncDriver
@@ -45,6 +48,8 @@ class Environment:
     """The run that spawned this one."""
     parks: bool = False
     """Whether the run steps aside while it waits, as in a worker; else it waits where it is."""
+    released: Callable[[], None] = lambda: None
+    """Tells those of this process that wait for keys that one was let go of."""
     enqueue: Callable[[Sequence[JobRequest]], None] = lambda _: None
     """Has workers look at runs whose jobs were just committed."""
     performs_here: Callable[[], bool] = lambda: True
@@ -79,6 +84,19 @@ class Environment:
         """Drive an execution on the running event loop; see `AsyncDriver` about `nested`."""
         driver = AsyncDriver(self.session, self.pool, nested=nested, backward=backward)
         return await driver.drive(steps)
+
+    @property
+    def coordination(self) -> CoordinationStore:
+        """The coordination of the run's storage; raises `CalandriaError` if it has none."""
+        found: CoordinationStore | None = getattr(self.store, "coordination", None)
+        if found is None:
+            raise CalandriaError("this storage keeps no coordination: use a SQL storage.")
+        return found
+
+    @staticmethod
+    def pause(seconds: float) -> None:
+        """Wait a moment before trying again."""
+        threading.Event().wait(seconds)
 
     @property
     def max_recoveries(self) -> int:

@@ -13,7 +13,7 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, TypeAlias
 
 from calandria.engine.commands import (
     BeginRollback,
@@ -51,6 +51,7 @@ from calandria.plan.model import NodeKind
 from calandria.results import Failure, RollbackFailure
 from calandria.runtime import bodies
 from calandria.runtime.bodies import Flight
+from calandria.runtime.coordinating import Coordinator, TryAgain
 from calandria.runtime.effects import Body, Effect, Interruption, Next, Settlement, Start
 from calandria.runtime.endings import LevelOutcome, Suspension, interrupted_in_worker
 from calandria.runtime.environment import Environment
@@ -68,6 +69,8 @@ from calandria.runtime.values import Value, load_inputs
 from calandria.statuses import StepRollback
 
 Steps = Generator[Effect, Any, None]
+QueueEvent: TypeAlias = MapEvent | LookAgain | TryAgain
+
 SHORTEST_PARK = 0.05
 """Seconds: a shorter wait is not worth giving the run back for."""
 
@@ -91,20 +94,21 @@ class Execution:
         self.session = environment.session
         self.journal = Journal(environment)
         self.root = root
-        self.queue: deque[tuple[Level, MapEvent | LookAgain]] = deque([(root, first)])
+        self.queue: deque[tuple[Level, QueueEvent]] = deque([(root, first)])
         self.levels: dict[Level, None] = {root: None}
         self.outcome: LevelOutcome | Suspension | None = None
         self._begin_rollback = begin_rollback
         self._conclude = conclude
         self._starting: list[Body] = []
         self._in_flight = 0
-        self._timers: list[tuple[float, int, Level, MapEvent | LookAgain]] = []
+        self._timers: list[tuple[float, int, Level, QueueEvent]] = []
         self._tie = itertools.count()
         self._told: set[Stopping] = set()
         self._opener = Opener(self)
         self.settler = Settler(self)
         self._finisher = Finisher(self)
         self._spawner = Spawner(self)
+        self.coordinator = Coordinator(self)
         if isinstance(root, NestedLevel) and root.announce is not None:
             self.journal.mark(*root.announce)
 
@@ -118,11 +122,12 @@ class Execution:
                     self._conclude(self.journal, self.outcome)
                 yield from self.journal.flush()
                 return self.outcome
+            parks = yield from self._parks()
+            if parks:
+                continue
             yield from self.journal.flush()
             if self.notice_stop():
                 self._call_off_starts()
-                continue
-            if self._parks():
                 continue
             yield from self._start_bodies()
             yield from self._await_next()
@@ -135,7 +140,7 @@ class Execution:
             return outcome
         return interrupted_in_worker(cause, self.session)
 
-    def post(self, level: Level, event: MapEvent | LookAgain) -> None:
+    def post(self, level: Level, event: QueueEvent) -> None:
         """Let the engine see `event` in its turn."""
         self.queue.append((level, event))
 
@@ -146,9 +151,10 @@ class Execution:
 
     def end(self, level: Level) -> None:
         """Let go of a level that has ended."""
+        self.coordinator.forget(level)
         self.levels.pop(level, None)
 
-    def after(self, delay: float, level: Level, event: MapEvent | LookAgain) -> None:
+    def after(self, delay: float, level: Level, event: QueueEvent) -> None:
         """Post `event` in `delay` seconds."""
         due = self.environment.clock.monotonic() + max(delay, 0.0)
         heapq.heappush(self._timers, (due, next(self._tie), level, event))
@@ -165,6 +171,9 @@ class Execution:
             if isinstance(event, LookAgain):
                 assert isinstance(level, ReactorLevel)
                 yield from self._spawner.look(level, event)
+                continue
+            if isinstance(event, TryAgain):
+                self.coordinator.try_again(level, event.name)
                 continue
             commands = self._decide(level, event)
             for command in commands:
@@ -212,7 +221,7 @@ class Execution:
 
     def _run_step(self, level: Level, name: str, attempt: int, recovery: bool) -> Steps:
         slot, state = level.slot(name), level.node_state(name)
-        if isinstance(level, MapLevel) and not slot.recorded:
+        if isinstance(level, MapLevel) and not slot.recorded and level.taken != name:
             taken = yield from self._take_element(level, name)
             if not taken:
                 return
@@ -220,11 +229,18 @@ class Execution:
         if slot.inputs_text is not None:
             slot.values = load_inputs(slot.inputs_text, self.environment.codec)
         elif kind is not NodeKind.AWAIT and not (recovery and kind is NodeKind.MAP):
-            if self.journal.ends_something and level.definition_of(name).runs_user_code:
+            definition = level.definition_of(name)
+            if self.journal.ends_something and (
+                definition.runs_user_code or self.journal.coordination
+            ):
                 yield from self.journal.flush()
             ready = prepare(self.environment, level, name, slot)
             if ready is not Ready.READY:
                 self._not_started(level, name, slot, ready)
+                return
+        if self.coordinator.declared(level, name):
+            taken = yield from self.coordinator.take(level, name, slot)
+            if not taken:
                 return
         if not slot.recorded:
             slot.started_at = self.environment.clock.now()
@@ -236,6 +252,10 @@ class Execution:
                 self.start(bodies.run_body(self.environment, level, name, state, slot))
             case NodeKind.SPAWN:
                 assert isinstance(level, ReactorLevel)
+                refusal = self._spawner.key_conflict(level, name, slot)
+                if refusal is not None:
+                    self.settler.fail(level, name, slot, refusal, started=False)
+                    return
                 self._spawner.dispatch(level, name, slot)
             case NodeKind.AWAIT:
                 self.post(level, LookAgain(name))
@@ -271,7 +291,7 @@ class Execution:
         try:
             if level.source is None:
                 level.source = level.open_source()
-            level.current = next(level.source)
+            level.current, level.taken = next(level.source), name
         except StopIteration:
             yield from self._all_taken(level, int(name))
         except BaseException as error:
@@ -338,6 +358,11 @@ class Execution:
 
     def _go_back(self, level: Level, name: str, action: Any) -> Steps:
         slot, state = level.slot(name), level.node_state(name)
+        if self.coordinator.declared(level, name):
+            slot.values = load_inputs(slot.inputs_text, self.environment.codec)
+            taken = yield from self.coordinator.take_back(level, name, slot)
+            if not taken:
+                return
         self.journal.mark(level, name, state, slot)
         self.journal.event(f"{action}.started", slot.path)
         if level.kind_of(name) is not NodeKind.STEP:
@@ -388,21 +413,27 @@ class Execution:
             self._in_flight += 1
             yield Start(body)
 
-    def _parks(self) -> bool:
+    def _parks(self) -> Generator[Effect, Any, bool]:
         """Step aside, where that is possible, if there is nothing to do but to wait."""
-        if not self.environment.parks or self._in_flight or self._starting or not self._timers:
+        waits = self.coordinator.waiting
+        if not self.environment.parks or self._in_flight or self._starting:
+            return False
+        if not self._timers and not waits:
             return False
         now = self.environment.clock.monotonic()
-        delay = min(self._wakes_at(*timer, now) for timer in self._timers) - now
+        due = [self._wakes_at(*timer, now) for timer in self._timers]
+        delay = min([at - now for at in due] + self.coordinator.delays())
         if not SHORTEST_PARK < delay < math.inf:
             return False
-        self.outcome = Suspension(waits_for(list(self.levels)), delay)
+        gave_up = yield from self.coordinator.note_waits()
+        if not gave_up:
+            for_keys = [contention.describe() for _, _, contention in waits]
+            waiting = [*for_keys, *waits_for(list(self.levels))] or ["retry of a rollback"]
+            self.outcome = Suspension(", ".join(waiting), delay)
         return True
 
     @staticmethod
-    def _wakes_at(
-        due: float, _: int, level: Level, event: MapEvent | LookAgain, now: float
-    ) -> float:
+    def _wakes_at(due: float, _: int, level: Level, event: QueueEvent, now: float) -> float:
         """Return when a parked run must be woken for a timer: a unit that settles wakes it."""
         if not isinstance(event, LookAgain):
             return due
@@ -414,7 +445,7 @@ class Execution:
         timeout: float | None = None
         if self._timers:
             timeout = max(self._timers[0][0] - self.environment.clock.monotonic(), 0.0)
-        elif not self._in_flight:
+        elif not self._in_flight and not self.coordinator.waiting:
             raise RuntimeError(f"run {self.session.run_id}: nothing is under way, nothing due")
         try:
             settlement: Settlement | None = yield Next(timeout)
@@ -426,6 +457,10 @@ class Execution:
             return
         self.session.check()
         self.notice_stop()
+        if self.session.nudged:
+            self.session.nudged = False
+            for level, name, _ in self.coordinator.waiting:
+                self.post(level, TryAgain(name))
         now = self.environment.clock.monotonic()
         while self._timers and self._timers[0][0] <= now:
             _, _, level, event = heapq.heappop(self._timers)

@@ -35,23 +35,23 @@ class RuntimeExecutor:
 
     def call(self, unit: StepUnit, values: dict[str, object], options: CallOptions) -> Result[Any]:
         """Run one step as an execution of its own."""
-        return direct.call(unit, values, runtime_of(options.runtime).loop)
+        return direct.call(unit, values, runtime_of(options.runtime))
 
     async def acall(
         self, unit: StepUnit, values: dict[str, object], options: CallOptions
     ) -> Result[Any]:
         """Run one step as an execution of its own, on the running event loop."""
-        return await direct.acall(unit, values)
+        return await direct.acall(unit, values, runtime_of(options.runtime))
 
     def call_undo(self, unit: StepUnit, result: object, values: dict[str, object]) -> Result[Any]:
         """Undo one step as an execution of its own."""
-        return direct.call_back(unit, "undo", values, result, default_runtime().loop)
+        return direct.call_back(unit, "undo", values, result, default_runtime())
 
     def call_compensate(
         self, unit: StepUnit, reason: object, values: dict[str, object]
     ) -> Result[Any]:
         """Compensate one step as an execution of its own."""
-        return direct.call_back(unit, "compensate", values, reason, default_runtime().loop)
+        return direct.call_back(unit, "compensate", values, reason, default_runtime())
 
     def find(self, reactor: type[Reactor], run_id: str) -> Run:
         """Return a run of this reactor."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass, field
 from typing import Any
 
 from calandria.engine.node_state import NodeState
+from calandria.ports.coordination import PeriodMark, TurnEnd
 from calandria.ports.middleware import StepInfo
 from calandria.ports.run_store import (
     Changes,
+    CoordinationChanges,
     Event,
     JobRequest,
     NewRun,
@@ -21,6 +24,38 @@ from calandria.runtime.environment import Environment, event_data
 from calandria.runtime.levels import Level
 from calandria.runtime.slots import Slot
 from calandria.runtime.values import shown
+
+
+@dataclass(slots=True)
+class PendingCoordination:
+    """What the next commit changes of the run's coordination."""
+
+    releases: list[str] = field(default_factory=list)
+    marks: list[PeriodMark] = field(default_factory=list)
+    unmarks: list[str] = field(default_factory=list)
+    unmark_all_but: list[str] | None = None
+    turn_ends: list[TurnEnd] = field(default_factory=list)
+    extend_holds: float | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.releases or self.marks or self.unmarks or self.turn_ends)
+
+    def take(self, now: float) -> CoordinationChanges | None:
+        """Return what was collected, if anything was, and begin anew."""
+        if not self and self.extend_holds is None and self.unmark_all_but is None:
+            return None
+        changes = CoordinationChanges(
+            self.releases,
+            self.marks,
+            self.unmarks,
+            self.unmark_all_but,
+            self.turn_ends,
+            self.extend_holds,
+            now,
+        )
+        self.releases, self.marks, self.unmarks, self.turn_ends = [], [], [], []
+        self.extend_holds = self.unmark_all_but = None
+        return changes
 
 
 class Journal:
@@ -38,6 +73,7 @@ class Journal:
         self.release = False
         self.children: list[NewRun] = []
         self.jobs: list[JobRequest] = []
+        self.coordination = PendingCoordination()
         self.ends_something = False
         """Whether what is to be written includes the end of an action that was performed."""
 
@@ -57,6 +93,16 @@ class Journal:
                 event_data(environment.records, data) if data else None,
             )
         )
+
+    def forget_events(self) -> None:
+        """Drop the lines of the trace, and the notices, that were not written yet."""
+        self._events = []
+        self._notices = []
+
+    @property
+    def marks_steps(self) -> bool:
+        """Whether the next commit writes the record of any step."""
+        return bool(self._marked)
 
     def notice(self, hook: str, *arguments: Any) -> None:
         """Tell the middleware once the next flush has committed."""
@@ -86,10 +132,13 @@ class Journal:
 
     def flush(self) -> Generator[Effect, Any, None]:
         """Commit what was collected, if anything was, and tell the middleware."""
-        if self._marked or self._events or self.header is not None or self.release:
+        written = self._marked or self._events or self.header is not None or self.release
+        if written or self.coordination:
             changes = self._changes()
             session = self._environment.session
             yield Io(lambda: session.commit(changes))
+            if changes.coordination is not None:
+                self._environment.released()
             if changes.jobs:
                 yield Io(lambda: self._environment.enqueue(changes.jobs))
         if self._notices:
@@ -98,6 +147,7 @@ class Journal:
                 self._environment.observers.notify(*notice)
 
     def _changes(self) -> Changes:
+        now = self._environment.clock.now()
         steps: list[StepRecord] = []
         updates: list[StepUpdate] = []
         for slot, (level, name, state) in self._marked.items():
@@ -124,7 +174,8 @@ class Journal:
             children=self.children,
             jobs=self.jobs,
             release=self.release,
-            now=self._environment.clock.now(),
+            now=now,
+            coordination=self.coordination.take(now),
         )
         self._marked = {}
         self._events = []

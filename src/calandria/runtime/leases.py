@@ -10,7 +10,9 @@ from collections.abc import Callable
 from functools import partial
 
 from calandria.errors import StorageError
+from calandria.ports.coordination import CoordinationStore
 from calandria.ports.run_store import Renewal, RunStore
+from calandria.runtime.hold_book import HoldBook
 from calandria.runtime.session import Session
 
 logger = logging.getLogger("calandria.lease")
@@ -31,6 +33,8 @@ class LeaseKeeper:
         self._ttl = ttl
         self._tick = min(ttl / 4, LONGEST_TICK)
         self._sessions: dict[Session, None] = {}
+        self._books: dict[HoldBook, None] = {}
+        self._hurried = False
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()
         self._closed = False
@@ -39,6 +43,22 @@ class LeaseKeeper:
     def add(self, session: Session) -> None:
         """Renew this session's lease until it is removed."""
         self._sessions[session] = None
+        session.holds.on_add = self._hurry
+        if session.holds:
+            self._hurry()
+        self._start()
+
+    def keep(self, book: HoldBook) -> None:
+        """Renew the holds of an execution that is no run until `let_be`."""
+        book.on_add = self._hurry
+        self._books[book] = None
+        self._start()
+
+    def let_be(self, book: HoldBook) -> None:
+        """Stop to renew the holds of an execution that is no run."""
+        self._books.pop(book, None)
+
+    def _start(self) -> None:
         if self._thread is None:
             with self._changed:
                 if self._thread is None and not self._closed:
@@ -60,6 +80,10 @@ class LeaseKeeper:
                 return session
         return None
 
+    def sessions(self) -> tuple[Session, ...]:
+        """Return the sessions whose leases it renews."""
+        return tuple(self._sessions)
+
     @property
     def busy(self) -> bool:
         """Whether any run executes here."""
@@ -77,16 +101,45 @@ class LeaseKeeper:
         known: set[Session] = set()
         while True:
             with self._changed:
-                if self._closed or self._changed.wait_for(lambda: self._closed, self._tick):
+                if self._closed:
                     return
+                self._changed.wait_for(lambda: self._closed or self._hurried, self._next_tick())
+                if self._closed:
+                    return
+                self._hurried = False
             # a session younger than one tick has a fresh lease: short runs cost no renewal
             current = set(tuple(self._sessions))
             try:
+                self._renew_holds()
                 self._renew([session for session in current if session in known])
             except Exception:
                 # this thread must outlive whatever happens: without it every lease would lapse
                 logger.exception("event=lease.renewal_failed")
             known = current
+
+    def _hurry(self) -> None:
+        """Look anew at how soon something must be renewed: a hold was added."""
+        with self._changed:
+            self._hurried = True
+            self._changed.notify_all()
+
+    def _next_tick(self) -> float:
+        """Return how long to sleep: a hold is renewed three times in its ttl."""
+        books = [session.holds for session in tuple(self._sessions)] + list(tuple(self._books))
+        ttls = [ttl for book in books if (ttl := book.shortest_ttl()) is not None]
+        return min([self._tick] + [ttl / 3 for ttl in ttls])
+
+    def _renew_holds(self) -> None:
+        coordination: CoordinationStore | None = getattr(self._store, "coordination", None)
+        books = [session.holds for session in tuple(self._sessions)] + list(tuple(self._books))
+        held = [book for book in books if book]
+        if coordination is None or not held:
+            return
+        try:
+            for book in held:
+                book.renew(coordination)
+        except StorageError as error:
+            logger.warning("event=hold.renewal_failed error=%r", str(error))
 
     def _renew(self, sessions: list[Session]) -> None:
         held = [session for session in sessions if session.exists and not session.lost]
@@ -113,6 +166,7 @@ class LeaseKeeper:
         for session in self._sessions:
             session.lost = True
         self._sessions = {}
+        self._books = {}
         self._thread = None
         self._changed = threading.Condition()
 

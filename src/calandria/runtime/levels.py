@@ -23,6 +23,7 @@ from calandria.ports.run_store import StepRecord
 from calandria.results import Failure, RollbackFailure
 from calandria.runtime.slots import Slot
 from calandria.runtime.values import Value
+from calandria.statuses import StepStatus
 
 NOTHING_REDACTED: frozenset[str] = frozenset()
 
@@ -253,11 +254,19 @@ class MapLevel(Level):
         self.skip = 0
         """How many elements of the source were taken before this process read it."""
         self.current: Any = None
+        self.taken: str | None = None
+        """The name of the element last taken from the source."""
         self.in_hand: Slot | None = None
         self.read_ahead: deque[StepRecord] = deque()
         """Records of elements that a rollback has still to look at, highest index first."""
         self.value: Value | None = None
         """What the map returns, once its source is exhausted."""
+
+    @property
+    def retrying(self) -> bool:
+        """Whether the element in hand waits for its next attempt."""
+        step = self.state.step
+        return step is not None and step.status is StepStatus.RETRYING
 
     @property
     def reactor_name(self) -> str:

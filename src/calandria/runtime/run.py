@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from calandria.errors import UnknownRun, WaitTimeout
 from calandria.plan.drawing import draw
+from calandria.ports.coordination import Hold
 from calandria.ports.run_store import RunFilter, StepRecord, StoredRun
 from calandria.results import Failure, Result
 from calandria.runtime import conclusion
@@ -113,9 +114,9 @@ class Run:
             after = page[-1].sequence
 
     @property
-    def holds(self) -> tuple[Any, ...]:
-        """The coordination keys the run holds."""
-        return ()
+    def holds(self) -> tuple[Hold, ...]:
+        """The coordination keys the run holds, each with its path, token and time left."""
+        return tuple(self._runtime.gates.store.holds(execution=self.id))
 
     @property
     def waiting_on(self) -> list[str]:

@@ -21,6 +21,7 @@ from calandria.errors import (
     DefinitionError,
     EncodingError,
     IdempotencyConflict,
+    KeyUnusable,
     RunBusy,
     RunStateError,
     StorageError,
@@ -39,17 +40,20 @@ from calandria.ports.run_store import (
     TakenLease,
 )
 from calandria.ports.run_store import Event as StoredEvent
-from calandria.results import Dispatched, Failure, Result
+from calandria.results import Dispatched, Failure, Halt, Result
 from calandria.runtime import conclusion
 from calandria.runtime.conclusion import Concluder
+from calandria.runtime.coordinating import LONGEST_WAIT_IN_WORKER
 from calandria.runtime.effects import Effect
 from calandria.runtime.endings import LevelOutcome, Suspension, interrupted_in_worker
 from calandria.runtime.environment import Environment
 from calandria.runtime.execution import Execution
 from calandria.runtime.fitting import Fit, fit_of
+from calandria.runtime.gates import describe_wait, raise_contention
 from calandria.runtime.identifiers import digest, new_run_id
 from calandria.runtime.levels import ReactorLevel
 from calandria.runtime.lookup import stored_name
+from calandria.runtime.needs import Needs
 from calandria.runtime.nested import plan_is_parallel
 from calandria.runtime.observers import Observers
 from calandria.runtime.outcomes import let_go
@@ -69,6 +73,9 @@ if TYPE_CHECKING:
     from calandria.runtime.runtime import Runtime
 
 logger = logging.getLogger("calandria.run")
+
+_GOING_BACK = FINISHED | {RunStatus.ROLLING_BACK, RunStatus.PAUSED}
+"""Statuses from which a run that is taken up goes backward."""
 
 
 _LEFT_TO_OTHERS = (DefinitionChanged, DecodingError)
@@ -95,6 +102,8 @@ class Job:
     parallel: bool
     concluder: Concluder
     inputs_digest: str = ""
+    needs: Needs | None = None
+    """What its reactor declares, if anything."""
 
 
 def execute(
@@ -110,6 +119,7 @@ class Runner:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._services = runtime.services
+        self._gates = runtime.gates
         self._noted: set[tuple[str, str]] = set()
         """Runs whose changed definition was reported: once a process is enough."""
 
@@ -131,7 +141,8 @@ class Runner:
         self, reactor: type[Reactor], values: dict[str, object], options: RunOptions
     ) -> Result[Any]:
         """Run a reactor on the running event loop and return what it came to."""
-        if options.idempotency_key is None and not _starts_in_worker(reactor):
+        blocks = options.idempotency_key is not None or reactor.definition().coordination
+        if not blocks and not _starts_in_worker(reactor):
             begun = self._begin(reactor, values, options)
         else:
             begun = await self._runtime.in_thread(self._begin, reactor, values, options)
@@ -153,7 +164,8 @@ class Runner:
         try:
             validated = definition.contract.validate(values)
             text, seen = record_inputs(validated, codec)
-        except (ValidationError, EncodingError) as error:
+            needs = self._gates.needs(definition, seen)
+        except (ValidationError, EncodingError, KeyUnusable) as error:
             return Failure(
                 str(error),
                 retryable=False,
@@ -174,8 +186,14 @@ class Runner:
                 return self._keyed(reactor, keyed, inputs_digest)
         new_run = self._new_run(reactor, definition, options, text, inputs_digest)
         if _starts_in_worker(reactor):
+            if needs is not None:
+                self._gates.assign_positions(new_run.id, needs)
             return self._dispatch(reactor, new_run)
         session = self._creating_session(new_run)
+        if needs is not None:
+            refused = self._gates.enter(session, needs)
+            if refused is not None:
+                return self._gates.refusal(refused, needs, definition.name)
         redacted = definition.contract.redacted
         environment = self._environment(session, definition, seen, new_run, redacted)
         state = new_level(definition.plan, definition.plan.hand_off)
@@ -283,7 +301,9 @@ class Runner:
         if status in FINISHED or status is RunStatus.PAUSED:
             self._release(taken.lease)
             return self._runtime.result_of(taken.stored)
-        return self._drive(self._resume(definition, taken, self._going_on(taken)))
+        job = self._resume(definition, taken, self._going_on(taken))
+        self._enter_again(job, taken)
+        return self._drive(job)
 
     def perform(self, taken: TakenLease, *, parks: bool = True) -> None:
         """Go on with a run that a worker has just taken, as far as it goes without waiting.
@@ -308,6 +328,8 @@ class Runner:
         except _LEFT_TO_OTHERS as error:
             self._put_down(taken, f"definition {taken.stored.run.reactor}", str(error))
             return
+        if not self._pass_gates(job, taken, parks=parks):
+            return
         self._drive(job)
         interruption = job.environment.session.interruption
         if interruption is not None:
@@ -317,6 +339,62 @@ class Runner:
                 interruption,
                 "left for another attempt",
             )
+
+    def _enter_again(self, job: Job, taken: TakenLease, wait: float | None = None) -> None:
+        """Take what the run's reactor declares again; raises `ContentionError`, lease let go."""
+        if job.needs is None:
+            return
+        backward = taken.stored.header.status in _GOING_BACK
+        try:
+            refused = self._gates.enter(
+                job.environment.session, job.needs, wait=wait, keep_turn=True, backward=backward
+            )
+            if refused is not None:
+                raise_contention(refused, job.needs, job.environment.run.reactor)
+        except BaseException:
+            self._release(taken.lease)
+            raise
+
+    def _pass_gates(self, job: Job, taken: TakenLease, *, parks: bool) -> bool:
+        """Take what the run's reactor declares, in a worker; false if the run was put down."""
+        if job.needs is None:
+            return True
+        session, header = job.environment.session, taken.stored.header
+        backward = header.status is RunStatus.ROLLING_BACK
+        wait = LONGEST_WAIT_IN_WORKER if parks else None
+        refused = self._gates.enter(
+            session, job.needs, wait=wait, keep_turn=parks, backward=backward
+        )
+        if refused is None:
+            return True
+        # a run that has begun is never failed for waiting at its own gates
+        admitted = taken.last_sequence > 1
+        ending = None if admitted else self._gates.ending(session.run_id, refused, job.needs)
+        if ending is not None:
+            self._conclude_unbegun(job, taken, ending)
+            return False
+        if admitted:
+            self._gates.note_admitted_wait(session.run_id, refused, job.needs)
+        waits_for = describe_wait(refused, job.needs)
+        self._put_down_taken(taken.lease, header, waits_for, refused.retry_after)
+        return False
+
+    def _conclude_unbegun(self, job: Job, taken: TakenLease, ending: Halt | Failure) -> None:
+        """Record the end of a run that was never let in: nothing of it has run."""
+        session, now = job.environment.session, self._services.clock.now()
+        header = job.concluder.unbegun(ending)
+        events = [StoredEvent(session.next_sequence(), now, f"run.{header.status.value}")]
+        parent = taken.stored.run.parent_id
+        jobs = [] if parent is None else [JobRequest(parent)]
+        changes = Changes(
+            header=dataclasses.replace(header, finished_at=now),
+            events=events,
+            jobs=jobs,
+            release=True,
+            now=now,
+        )
+        self._services.store.commit(taken.lease, changes)
+        self._runtime.enqueue(jobs)
 
     def _going_on(self, taken: TakenLease) -> MapEvent:
         """Return the event with which a run that was taken goes on."""
@@ -338,10 +416,17 @@ class Runner:
             )
         self._put_down_taken(taken.lease, header, waits_for)
 
-    def _put_down_taken(self, lease: Lease, header: RunHeader, waits_for: str | None) -> None:
+    def _put_down_taken(
+        self,
+        lease: Lease,
+        header: RunHeader,
+        waits_for: str | None,
+        delay: float | None = None,
+    ) -> None:
         """Give a run back unchanged, to be looked at again after a while."""
         now = self._services.clock.now()
-        delay = self._services.settings.snooze_seconds(random.random())
+        if delay is None:
+            delay = self._services.settings.snooze_seconds(random.random())
         wake_at = None if waits_for is None else now + delay
         header = dataclasses.replace(header, waits_for=waits_for, wake_at=wake_at)
         jobs = [JobRequest(lease.run_id, delay)]
@@ -367,6 +452,7 @@ class Runner:
             return self._runtime.result_of(taken.stored)
         job = self._resume(definition, taken, UndoAsked(self._services.settings.max_recoveries))
         job.concluder.undoing(header)
+        self._enter_again(job, taken, wait=self._services.settings.undo_wait_seconds)
         result = self._drive(job)
         job.concluder.raise_if_incomplete(run_id)
         return result
@@ -453,13 +539,18 @@ class Runner:
             begin_rollback=concluder.begin_rollback,
             conclude=concluder.conclude,
         )
+        if taken.last_sequence > 1:
+            # a run that was never begun has left nothing to take over
+            self._gates.adopt(session)
         concluder.take_up(execution.journal)
         execution.journal.event("run.taken_up", epoch=taken.lease.epoch)
         if fit.rewired:
             execution.journal.event("run.definition_changed", steps=list(fit.rewired))
         execution.journal.notice("lease_taken", environment.run)
         execution.journal.notice("run_started", environment.run)
-        return Job(environment, execution, plan_is_parallel(definition.plan), concluder)
+        parallel = plan_is_parallel(definition.plan)
+        needs = self._gates.needs(definition, inputs)
+        return Job(environment, execution, parallel, concluder, needs=needs)
 
     def _fit(self, definition: ReactorDefinition, stored: StoredRun, event: MapEvent) -> Fit:
         """Compare a run with its definition before anything of it runs; report changes once.
@@ -554,6 +645,7 @@ class Runner:
             parent_id=stored.parent_id,
             parks=parks,
             enqueue=self._runtime.enqueue,
+            released=self._runtime.released,
             performs_here=lambda: self._runtime.performs_here,
             secrets=secrets_in(inputs, redacted),
         )
@@ -596,6 +688,8 @@ class Runner:
             raise
         finally:
             remove()
+            if not session.exists:
+                self._gates.leave(session)
 
     def _abort(self, job: Job, interruption: BaseException) -> None:
         """Record that a run was interrupted between two commits of its own, or within one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import os
 import sys
@@ -31,6 +32,7 @@ from calandria.results import Dispatched, Result
 from calandria.runtime import conclusion
 from calandria.runtime.event_loop import BackgroundLoop
 from calandria.runtime.fitting import UnfinishableRun, unfinishable_runs
+from calandria.runtime.gates import Gates
 from calandria.runtime.identifiers import owner_name
 from calandria.runtime.immediate import ImmediateJobs
 from calandria.runtime.leases import LeaseKeeper
@@ -104,7 +106,9 @@ class Runtime(AbstractContextManager["Runtime"]):
         self.middleware = tuple(middleware)
         self.loop = BackgroundLoop()
         self.keeper = LeaseKeeper(store, self.settings.lease_seconds)
+        self.gates = Gates(self)
         self.runner = Runner(self)
+        self._releases = threading.Condition()
         self.workers: set[Worker] = set()
         self.wakeups = Wakeups(_wake_directory(self.storage_url))
         self.jobs = self._job_backend(jobs)
@@ -196,6 +200,19 @@ class Runtime(AbstractContextManager["Runtime"]):
             # the runs are recorded: a sweep finds those whose job is lost
             logger.exception("event=jobs.enqueue_failed runs=%r", [job.run_id for job in jobs])
 
+    def released(self) -> None:
+        """Tell everyone in this process who waits for a key that one was let go of."""
+        with self._releases:
+            self._releases.notify_all()
+        for session in self.keeper.sessions():
+            session.nudge_if_waiting()
+        self.wakeups.notify()
+
+    def wait_for_release(self, seconds: float) -> None:
+        """Wait until something is let go of in this process, at most so long."""
+        with self._releases:
+            self._releases.wait(seconds)
+
     def start_worker(self, threads: int = 4) -> Worker:
         """Start a worker in this process: `threads` threads that perform jobs in the background.
 
@@ -223,7 +240,8 @@ class Runtime(AbstractContextManager["Runtime"]):
     async def in_thread(self, call: Callable[..., T], *arguments: Any) -> T:
         """Perform a blocking call in a thread of the pool."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.pool, call, *arguments)
+        context = contextvars.copy_context()
+        return await loop.run_in_executor(self.pool, context.run, call, *arguments)
 
     def pause(self, seconds: float) -> None:
         """Wait a moment before looking again."""

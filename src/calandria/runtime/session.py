@@ -14,6 +14,8 @@ from calandria.errors import StaleLease, StorageError
 from calandria.ports.clock import Clock
 from calandria.ports.codec import Codec
 from calandria.ports.run_store import Changes, Lease, RunStore
+from calandria.runtime.hold_book import HoldBook
+from calandria.runtime.needs import Needs
 from calandria.runtime.settings import Settings
 
 logger = logging.getLogger("calandria.lease")
@@ -54,6 +56,17 @@ class Session:
         self.lost = False
         self.interruption: BaseException | None = None
         """What interrupted the process while it executed the run, if anything did."""
+        self.holds = HoldBook()
+        """What the run holds, to be kept alive."""
+        self.holds.on_loss = self._tell
+        self.requests: dict[str, Needs] = {}
+        """What was taken for each path, to be taken again if it is lost."""
+        self.waits_for_keys = False
+        """Whether a step of the run waits, in this process, for a key."""
+        self.nudged = False
+        """Whether something was released that one of its steps may wait for."""
+        self.committed = False
+        """Whether anything was recorded under this session."""
         self._over = False
         self._storage_error: StorageError | None = None
         self._sequence = itertools.count(last_sequence + 1)
@@ -109,6 +122,7 @@ class Session:
         with self._lock:
             self.check()
             reason = self._write(changes)
+            self.committed = True
             self._over = changes.release
         if reason is not None:
             self.cancel(reason)
@@ -198,6 +212,16 @@ class Session:
         if self.interruption is None:
             self.interruption = cause
             self._tell()
+
+    def nudge_if_waiting(self) -> None:
+        """Note that something was released, and wake whoever drives the run if a step waits."""
+        if self.waits_for_keys:
+            self.nudged = True
+            self._tell()
+
+    def stops_at(self, path: str, *, backward: bool) -> bool:
+        """Tell whether the body at a path should stop: see `stops`; or its protection lapsed."""
+        return self.stops(backward=backward) or self.holds.lost_around(path) is not None
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Call `listener`, from any thread, when the run is asked to stop."""

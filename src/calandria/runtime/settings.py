@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal, cast
 
+from calandria.coordination.primitives import check_limits
 from calandria.errors import CalandriaError
 
 DEFAULT_MAX_VALUE_BYTES = 16 * 1024 * 1024
@@ -33,6 +34,10 @@ class Settings:
     """How long a run that no worker here can go on with is left, before it is looked at again."""
     snooze_jitter: float | timedelta = 5.0
     """How much longer, at random, so that not all come back at once."""
+    snooze_max_attempts: int = 20
+    """How often in a row a worker's run is parked for one key before that counts as a failure."""
+    rate_limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Rate limits shared by name: `{"stripe": {"second": 3, "minute": 100}}`."""
     wait_timeout: float | timedelta = 30.0
     """How long a caller's process waits for a spawned unit whose result a step uses."""
     park_timeout: float | timedelta = 3600.0
@@ -45,16 +50,19 @@ class Settings:
     """SQLite's durability: with less than `FULL` a power cut may cost the last commits."""
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
+        for setting in dataclasses.fields(self):
+            value = getattr(self, setting.name)
             if isinstance(value, timedelta):
-                object.__setattr__(self, field.name, value.total_seconds())
+                object.__setattr__(self, setting.name, value.total_seconds())
         self._require("lease_ttl", self.lease_ttl, minimum=0.05)
         self._require("max_recoveries", self.max_recoveries, minimum=0)
         self._require("undo_wait", self.undo_wait, minimum=0)
         self._require("sweep_interval", self.sweep_interval, minimum=0.05)
         self._require("snooze_base_delay", self.snooze_base_delay, minimum=0)
         self._require("snooze_jitter", self.snooze_jitter, minimum=0)
+        self._require("snooze_max_attempts", self.snooze_max_attempts, minimum=1)
+        for limits in self.rate_limits.values():
+            check_limits(self, limits)
         self._require("wait_timeout", self.wait_timeout, minimum=0)
         self._require("park_timeout", self.park_timeout, minimum=0)
         self._require("max_value_bytes", self.max_value_bytes, minimum=1)
@@ -113,14 +121,14 @@ class Settings:
         Raises `CalandriaError` naming the variable when its text is not what the setting takes.
         """
         given: dict[str, object] = {}
-        for field in dataclasses.fields(cls):
-            variable = f"CALANDRIA_{field.name.upper()}"
-            if variable in environment:
-                given[field.name] = _parse(variable, field.name, environment[variable])
+        for setting in dataclasses.fields(cls):
+            variable = f"CALANDRIA_{setting.name.upper()}"
+            if variable in environment and setting.name != "rate_limits":
+                given[setting.name] = _parse(variable, setting.name, environment[variable])
         return cls(**given)  # type: ignore[arg-type]
 
 
-_WHOLE_NUMBERS = frozenset({"max_recoveries", "max_value_bytes"})
+_WHOLE_NUMBERS = frozenset({"max_recoveries", "max_value_bytes", "snooze_max_attempts"})
 
 
 def _parse(variable: str, name: str, text: str) -> object:

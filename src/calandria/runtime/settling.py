@@ -56,6 +56,9 @@ class Settler:
             return
         flight.slot.finished_at = settlement.at
         self._journal.ends_something = True
+        lost = self._execution.coordinator.lost(flight.slot)
+        if lost is not None and flight.action == "run":
+            outcome = failure_of(lost)
         match flight.action:
             case "run":
                 self._settle_run(flight, outcome, settlement)
@@ -163,7 +166,7 @@ class Settler:
         slot.finished_at = self._environment.clock.now()
         retry = level.definition_of(name).retry
         retryable = failure.retryable and retry.allows(failure.exception)
-        kept = self._keep_failure(level, name, slot, failure)
+        kept = self._keep_failure(level, name, slot, failure, started=started)
         self._execution.post(
             level,
             Settled(
@@ -179,7 +182,9 @@ class Settler:
         slot.seconds = seconds
         slot.failure = kept
 
-    def _keep_failure(self, level: Level, name: str, slot: Slot, failure: Failure) -> Failure:
+    def _keep_failure(
+        self, level: Level, name: str, slot: Slot, failure: Failure, *, started: bool = True
+    ) -> Failure:
         """Note where a failure happened, scrub it, and keep it in the slot to be recorded."""
         values = slot.values if slot.values is not None else {}
         redacted = level.redacted(name)
@@ -189,7 +194,7 @@ class Settler:
             reactor=failure.reactor or level.reactor_name,
             step=failure.step or slot.path,
             inputs=failure.inputs or shown(values, redacted),
-            attempts=failure.attempts or level.node_state(name).attempts,
+            attempts=failure.attempts or level.node_state(name).attempts - (0 if started else 1),
         )
         slot.failure = complete
         slot.reason = reason_of(failure)
@@ -306,10 +311,39 @@ class Settler:
         if isinstance(event, Settled) and event.outcome is Outcome.CUT_OFF:
             return
         self._journal.mark(level, event.name, state, slot)
+        if slot.needs is not None:
+            self._let_go(level, event, state, slot)
         if isinstance(event, RolledBack):
             self._note_rollback(level, event, state, slot)
             return
         self._note_forward(level, event.name, state, slot)
+
+    def _let_go(
+        self,
+        level: Level,
+        event: Settled | RolledBack | Reconciled,
+        state: NodeState,
+        slot: Slot,
+    ) -> None:
+        """Release what the work held, and leave what its end leaves: marks, a turn that is over."""
+        coordinator = self._execution.coordinator
+        coordinator.release(level, event.name, slot)
+        if isinstance(event, RolledBack):
+            if state.rollback is StepRollback.UNDONE:
+                self._journal.coordination.unmarks.append(slot.path)
+            if state.rollback in (StepRollback.COMPENSATED, StepRollback.COMPENSATE_FAILED):
+                coordinator.end_turns(slot, failed=True)
+            return
+        node = level.node(event.name)
+        match state.status:
+            case StepStatus.COMPLETED:
+                coordinator.leave_marks(slot)
+                coordinator.end_turns(slot, failed=False)
+            case StepStatus.SKIPPED | StepStatus.HALTED:
+                coordinator.end_turns(slot, failed=False)
+            case StepStatus.FAILED if not (node.compensates and state.attempts > 0):
+                # with a compensate to come, the turn is over only after it
+                coordinator.end_turns(slot, failed=True)
 
     def _note_forward(self, level: Level, name: str, state: NodeState, slot: Slot) -> None:
         assert state.status is not None

@@ -14,6 +14,7 @@ from calandria.results import Failure, RecordedFailure, RollbackFailure
 from calandria.runtime.values import Value
 
 if TYPE_CHECKING:
+    from calandria.runtime.needs import Needs
     from calandria.runtime.nested import NestedWork
 
 
@@ -36,6 +37,8 @@ class Slot:
     finished_at: float | None = None
     due_at: float | None = None
     nested: NestedWork | None = None
+    needs: Needs | None = None
+    """What it declares to need, its keys computed."""
     seconds: float | None = None
     """How long the action that ended last took."""
     unsaved_result: str | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from calandria.definition.node_definition import NodeDefinition, ReactorDefinition
 from calandria.engine.events import Outcome, Settled
-from calandria.errors import CalandriaError
+from calandria.errors import CalandriaError, HandOffRefused
 from calandria.plan.model import AWAITED
 from calandria.ports.run_store import JobRequest, NewRun, RunHeader, StoredRun
 from calandria.results import Failure, Success
@@ -17,6 +17,8 @@ from calandria.runtime import conclusion
 from calandria.runtime.effects import Effect, Io
 from calandria.runtime.levels import Level, MapLevel, ReactorLevel
 from calandria.runtime.lookup import importable, loaded_reactor, stored_name
+from calandria.runtime.needs import needs_of
+from calandria.runtime.outcomes import failure_of
 from calandria.runtime.outline import outline_text
 from calandria.runtime.reach import unreachable
 from calandria.runtime.slots import Slot
@@ -94,6 +96,44 @@ class Spawner:
         order = environment.session.next_order()
         self._execution.post(level, Settled(name, Outcome.SUCCEEDED, order))
 
+    def key_conflict(self, level: ReactorLevel, name: str, slot: Slot) -> Failure | None:
+        """Return why a unit cannot be dispatched: it needs a key that this execution holds.
+
+        The unit would wait for its parent, and the parent, if it waits for the unit, for ever.
+        """
+        definition = level.definition_of(name)
+        declared = definition.coordination
+        if definition.reactor is not None:
+            declared += definition.reactor.definition().coordination
+        held = {hold.key: hold for hold in self._environment.session.holds.around(slot.path)}
+        if not declared or not held:
+            return None
+        label = f"{level.reactor_name}.{slot.path}"
+        try:
+            needs = needs_of(
+                declared,
+                slot.values if slot.values is not None else {},
+                level.redacted(name),
+                self._environment.session.services.settings,
+                path=slot.path,
+                label=label,
+            )
+        except CalandriaError as error:
+            return failure_of(error, retryable=False)
+        awaited = name + AWAITED in level.plan.positions
+        for wanted in needs.holds:
+            hold = held.get(wanted.key)
+            if hold is None or (wanted.limit > 1 and not awaited):
+                continue
+            refused = HandOffRefused(
+                f"{label}: the unit to be spawned needs the {wanted.kind.value} {wanted.key!r}, "
+                f"which this execution holds through {hold.path or 'its reactor'} "
+                f"({hold.label}): the two would wait for each other. Spawn it after the key is let "
+                "go of, use another key, or compose it, which re-enters."
+            )
+            return failure_of(refused, retryable=False)
+        return None
+
     def _refusal(self, definition: NodeDefinition) -> CalandriaError | None:
         """Return why no worker could find the unit, which only nested work is still asked."""
         if self._environment.performs_here():
@@ -169,16 +209,17 @@ class Spawner:
         self._execution.settler.fail(level, name, level.slot(name), failure, started=True)
 
 
-def waits_for(levels: list[Level]) -> str:
-    """Return what the open levels wait for, as a run's header says it."""
+def waits_for(levels: list[Level]) -> list[str]:
+    """Return the units and retries that the open levels wait for, as a run's header says it."""
     units: list[str] = []
     retries: list[str] = []
     for level in levels:
         if isinstance(level, ReactorLevel):
             units += [level.path(name.removesuffix(AWAITED)) for name in level.state.awaiting]
             retries += [level.path(name) for name in level.state.waiting]
-        elif isinstance(level, MapLevel) and not level.state.in_flight and level.in_hand:
+        elif isinstance(level, MapLevel) and level.retrying:
+            assert level.in_hand is not None
             retries.append(level.in_hand.path)
-    found = [f"unit {path}" for path in sorted(units)]
-    found += [f"retry {path}" for path in sorted(retries)]
-    return ", ".join(found) or "retry of a rollback"
+    return [f"unit {path}" for path in sorted(units)] + [
+        f"retry {path}" for path in sorted(retries)
+    ]

@@ -20,6 +20,7 @@ _RUN = logging.getLogger("calandria.run")
 _STEP = logging.getLogger("calandria.step")
 _ROLLBACK = logging.getLogger("calandria.rollback")
 _LEASE = logging.getLogger("calandria.lease")
+_COORDINATION = logging.getLogger("calandria.coordination")
 
 
 class LoggingMiddleware(Middleware):
@@ -126,6 +127,18 @@ class LoggingMiddleware(Middleware):
     def undo_failed(self, step: StepInfo, failure: RollbackFailure) -> None:
         """Log `undo.failed` at ERROR: somebody has to look at it."""
         self._step(_ROLLBACK, logging.ERROR, "undo.failed", step, **_rollback_failure(failure))
+
+    def hold_acquired(self, step: StepInfo, key: str, primitive: str) -> None:
+        """Log `hold.acquired` at INFO, with the key and the primitive."""
+        self._step(_COORDINATION, logging.INFO, "hold.acquired", step, key=key, primitive=primitive)
+
+    def hold_refused(self, step: StepInfo, key: str, primitive: str) -> None:
+        """Log `hold.refused` at INFO, with the key and the primitive."""
+        self._step(_COORDINATION, logging.INFO, "hold.refused", step, key=key, primitive=primitive)
+
+    def hold_released(self, step: StepInfo) -> None:
+        """Log `hold.released` at INFO."""
+        self._step(_COORDINATION, logging.INFO, "hold.released", step)
 
     def lease_taken(self, run: RunInfo) -> None:
         """Log `lease.taken` at DEBUG, with the epoch."""

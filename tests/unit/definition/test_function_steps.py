@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
+from calandria.coordination.primitives import Lock
 from calandria.definition.reactors import Reactor
 from calandria.definition.references import inputs
 from calandria.definition.step_function import step
@@ -46,7 +47,9 @@ class Checkout(Reactor):
     def charge_landed(*, context: Any) -> None:
         return None
 
-    @step(retry=Retry(max_attempts=2), rollback_retry=Retry(max_attempts=7), coordination=["c"])
+    @step(
+        retry=Retry(max_attempts=2), rollback_retry=Retry(max_attempts=7), coordination=[Lock("c")]
+    )
     async def mail(*, charge: str, context: Any) -> str:
         return f"{charge} {context.attempt}"
 
@@ -100,7 +103,7 @@ def test_options_of_the_decorator_reach_plan_and_definition() -> None:
     definition = Checkout.definition()
 
     assert definition.nodes["mail"].retry.max_attempts == 2
-    assert definition.nodes["mail"].coordination == ("c",)
+    assert definition.nodes["mail"].coordination == (Lock("c"),)
     assert definition.plan.node("mail").rollback_retry.max_attempts == 7
     assert definition.plan.node("charge").undoes
     assert definition.plan.node("charge").compensates

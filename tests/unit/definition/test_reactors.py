@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
+from calandria.coordination.primitives import Lock
 from calandria.definition.node_definition import NodeDefinition
 from calandria.definition.nodes import compose, map_each
 from calandria.definition.reactors import Reactor
@@ -54,7 +55,7 @@ class Reserve(Step):
     quantity: int = 1
 
     retry = Retry(max_attempts=3)
-    coordination = ["step"]
+    coordination = [Lock("step")]
 
     def run(self) -> int:
         return 1
@@ -84,11 +85,13 @@ class Checkout(Reactor):
         quantity=index.map(lambda i: i + 1),
     )
     charge = step(Charge, amount=validate["total"], currency="EUR").after(reserve)
-    audit = step(Charge, amount=1, card="none").when(validate["suspicious"]).coordinate("node")
+    audit = (
+        step(Charge, amount=1, card="none").when(validate["suspicious"]).coordinate(Lock("node"))
+    )
 
     returns = charge["id"]
     concurrency = 3
-    coordination = ["reactor"]
+    coordination = [Lock("reactor")]
     middleware = [Middleware]
 
 
@@ -114,7 +117,7 @@ def test_the_definition_has_everything_in_order_of_declaration() -> None:
     ]
     assert repr(definition.returns) == "<Reference charge['id']>"
     assert definition.concurrency == 3
-    assert definition.coordination == ("reactor",)
+    assert definition.coordination == (Lock("reactor"),)
     assert definition.middleware == (Middleware,)
     assert Checkout.definition() is definition
 
@@ -196,11 +199,11 @@ def test_options_of_step_and_node_add_up() -> None:
     class Ordered(Reactor):
         product_id: int
 
-        first = step(Reserve).coordinate("node")
+        first = step(Reserve).coordinate(Lock("node"))
         second = step(Reserve).retry(max_attempts=7)
         third = step(Reserve).retry(Retry(max_attempts=8))
 
-    assert node(Ordered, "first").coordination == ("step", "node")
+    assert node(Ordered, "first").coordination == (Lock("step"), Lock("node"))
     assert [node(Ordered, n).retry.max_attempts for n in ("first", "second", "third")] == [3, 7, 8]
 
 
@@ -344,7 +347,7 @@ class TestInheritance:
         assert definition.plan.node("ship").dependencies == ("charge", "audit")
         assert repr(definition.returns) == "<Reference validate>"
         assert definition.concurrency == 1
-        assert definition.coordination == ("reactor",)
+        assert definition.coordination == (Lock("reactor"),)
         assert "courier" in definition.contract.fields
 
     def test_the_base_is_left_alone(self) -> None:

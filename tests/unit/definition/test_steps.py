@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from calandria.coordination.primitives import Lock
 from calandria.definition.redaction import Redacted
 from calandria.definition.steps import Step, unit_of
 from calandria.errors import DefinitionError, ValidationError
@@ -24,7 +25,7 @@ class Reserve(Step):
     quantity: int = 1
 
     retry = Retry(max_attempts=3)
-    coordination = ["a"]
+    coordination = [Lock("a")]
 
     def run(self) -> int:
         self.seen = True
@@ -68,7 +69,7 @@ def test_the_unit_tells_which_actions_there_are() -> None:
     assert unit.name == "Reserve"
     assert unit.retry == Retry(max_attempts=3)
     assert unit.rollback_retry == ONCE
-    assert unit.coordination == ("a",)
+    assert unit.coordination == (Lock("a"),)
 
 
 def test_async_actions_return_coroutines() -> None:
@@ -159,7 +160,7 @@ def test_a_subclass_inherits_extends_and_overrides() -> None:
         quantity: int = 5
 
         retry = Retry(max_attempts=9)
-        coordination = [*Reserve.coordination, "b"]
+        coordination = [*Reserve.coordination, Lock("b")]
 
         def undo(self, result: int) -> str:  # type: ignore[override]
             return f"{self.courier} {result}"
@@ -172,7 +173,7 @@ def test_a_subclass_inherits_extends_and_overrides() -> None:
         "courier": "c",
     }
     assert unit.retry.max_attempts == 9
-    assert unit.coordination == ("a", "b")
+    assert unit.coordination == (Lock("a"), Lock("b"))
     assert unit.output is not None and unit.output.annotation is int
     assert unit.invoke("undo", {"courier": "c"}, context(), 4) == "c 4"
     assert "courier" not in unit_of(Reserve).contract.fields

@@ -356,3 +356,204 @@ DELETE FROM calandria_workers WHERE seen_at < :seen_before
 -- All workers, the one seen last first.
 SELECT owner, host, process, threads, started_at, seen_at, running, performed, draining
 FROM calandria_workers ORDER BY seen_at DESC, owner
+
+-- name: live_holds_of_key
+-- Everyone who holds a key now.
+SELECT execution, path, kind, nested, token FROM calandria_holds
+WHERE hold_key = :key AND expires_boot = :clock_boot AND expires > :clock_now
+
+-- name: drop_lapsed_holds
+-- Holds of a key whose process died.
+DELETE FROM calandria_holds
+WHERE hold_key = :key AND (expires_boot <> :clock_boot OR expires <= :clock_now)
+
+-- name: next_token
+-- The next fencing token of a key.
+INSERT INTO calandria_fences (hold_key, token) VALUES (:key, 1)
+ON CONFLICT (hold_key) DO UPDATE SET token = token + 1 RETURNING token
+
+-- name: write_hold
+-- Note a hold, or extend the one that the path has.
+INSERT INTO calandria_holds (
+    hold_key, execution, path, kind, label, nested, token, acquired_at, expires, expires_boot)
+VALUES (
+    :key, :execution, :path, :kind, :label, :nested, :token, :now, :clock_now + :ttl, :clock_boot)
+ON CONFLICT (hold_key, execution, path) DO UPDATE SET
+    token = excluded.token, expires = excluded.expires, expires_boot = excluded.expires_boot
+
+-- name: release_holds
+-- Let go of what a path holds.
+DELETE FROM calandria_holds WHERE execution = :execution AND path = :path RETURNING hold_key
+
+-- name: release_hold
+-- Let go of one hold.
+DELETE FROM calandria_holds WHERE hold_key = :key AND execution = :execution AND path = :path
+
+-- name: renew_hold
+-- Extend a hold that is still there.
+UPDATE calandria_holds SET expires = :clock_now + :ttl, expires_boot = :clock_boot
+WHERE hold_key = :key AND execution = :execution AND path = :path AND token = :token
+
+-- name: extend_holds
+-- Let the holds of a parked execution outlast its wait.
+UPDATE calandria_holds SET expires = max(expires, :clock_now + :ttl), expires_boot = :clock_boot
+WHERE execution = :execution AND expires_boot = :clock_boot AND expires > :clock_now
+
+-- name: renumber_holds
+-- Give the holds of an execution on one key a new token.
+UPDATE calandria_holds SET token = :token WHERE hold_key = :key AND execution = :execution
+
+-- name: select_holds
+-- The columns of a hold, in the order they are read in.
+SELECT kind, hold_key, execution, path, label, token, acquired_at, expires - :clock_now
+FROM calandria_holds
+
+-- name: holds_of_execution
+-- The live holds of one execution, oldest first.
+{select_holds}
+WHERE execution = :execution AND expires_boot = :clock_boot AND expires > :clock_now
+ORDER BY acquired_at, hold_key, path
+
+-- name: all_holds
+-- All live holds, oldest first.
+{select_holds}
+WHERE expires_boot = :clock_boot AND expires > :clock_now
+ORDER BY acquired_at, hold_key, execution, path
+
+-- name: window
+-- How often work started in the last window used.
+SELECT place, used FROM calandria_windows WHERE rate_key = :key AND seconds = :seconds
+
+-- name: count_start
+-- Count one start in a window.
+INSERT INTO calandria_windows (rate_key, seconds, place, used)
+VALUES (:key, :seconds, :place, 1)
+ON CONFLICT (rate_key, seconds) DO UPDATE SET
+    used = CASE WHEN place = excluded.place THEN used + 1 ELSE 1 END, place = excluded.place
+
+-- name: mark_of
+-- Who has left a mark in a bucket of time.
+SELECT run_id, path FROM calandria_marks WHERE period_key = :key AND bucket = :bucket
+
+-- name: leave_mark
+-- Leave a mark in a bucket of time; the first one stays.
+INSERT INTO calandria_marks (period_key, bucket, run_id, path, marked_at)
+VALUES (:key, :bucket, :run_id, :path, :now)
+ON CONFLICT (period_key, bucket) DO NOTHING
+
+-- name: take_marks
+-- Take away the marks of work that was undone.
+DELETE FROM calandria_marks WHERE run_id = :run_id AND path = :path
+
+-- name: take_all_marks
+-- Take away the marks of a run that was rolled back, but those of the paths in a JSON array.
+DELETE FROM calandria_marks
+WHERE run_id = :run_id AND path NOT IN (SELECT value FROM json_each(:kept))
+
+-- name: prune_marks
+-- Marks of buckets long past.
+DELETE FROM calandria_marks WHERE marked_at < :marked_before
+
+-- name: own_position
+-- The position of an execution's path in a sequence.
+SELECT position, state FROM calandria_positions
+WHERE sequence_key = :key AND execution = :execution AND path = :path
+
+-- name: next_position
+-- The next position of a sequence.
+INSERT INTO calandria_sequences (sequence_key, next_position) VALUES (:key, 2)
+ON CONFLICT (sequence_key) DO UPDATE SET next_position = next_position + 1
+RETURNING next_position - 1
+
+-- name: write_position
+-- Give an execution its position.
+INSERT INTO calandria_positions (
+    sequence_key, position, execution, path, label, state, seen, seen_boot)
+VALUES (:key, :position, :execution, :path, :label, 'waiting', :clock_now, :clock_boot)
+
+-- name: see_position
+-- Note that a position's execution lives, and what it does.
+UPDATE calandria_positions SET state = :state, seen = :clock_now, seen_boot = :clock_boot
+WHERE sequence_key = :key AND position = :position
+
+-- name: see_execution
+-- Note that an execution with open positions lives.
+UPDATE calandria_positions SET seen = :clock_now, seen_boot = :clock_boot
+WHERE execution = :execution AND (state = 'waiting' OR state = 'active')
+
+-- name: hand_back_position
+-- Give up a position whose turn was not waited for.
+DELETE FROM calandria_positions WHERE sequence_key = :key AND position = :position
+
+-- name: head_of_sequence
+-- The first position that is not done, and when its execution was last seen.
+SELECT position, execution, seen_boot = :clock_boot AND seen > :clock_now - :poison_timeout
+FROM calandria_positions
+WHERE sequence_key = :key AND position < :position AND (state = 'waiting' OR state = 'active')
+ORDER BY position LIMIT 1
+
+-- name: failed_before
+-- Whether a position before this one failed.
+SELECT position FROM calandria_positions
+WHERE sequence_key = :key AND position < :position AND state = 'failed' LIMIT 1
+
+-- name: open_positions
+-- Whether anything of a sequence is not done.
+SELECT 1 FROM calandria_positions
+WHERE sequence_key = :key AND (state = 'waiting' OR state = 'active') LIMIT 1
+
+-- name: positions
+-- A whole sequence.
+SELECT position, execution, path, state, label FROM calandria_positions
+WHERE sequence_key = :key ORDER BY position
+
+-- name: drain_positions
+-- A sequence whose positions are all done.
+DELETE FROM calandria_positions WHERE sequence_key = :key
+
+-- name: drain_sequence
+-- A sequence whose positions are all done.
+DELETE FROM calandria_sequences WHERE sequence_key = :key
+
+-- name: run_lives
+-- Whether a run is in someone's hands, waits for a person, or is scheduled.
+SELECT r.status = 'paused' OR j.run_id IS NOT NULL OR (
+    r.lease_owner IS NOT NULL AND r.lease_boot = :clock_boot AND r.lease_expires > :clock_now)
+FROM calandria_runs AS r LEFT JOIN calandria_jobs AS j ON j.run_id = r.run_id
+WHERE r.run_id = :execution
+    AND r.status NOT IN ('completed', 'failed', 'halted', 'cancelled', 'aborted')
+
+-- name: write_waiter
+-- Note that a parked run waits for a key, once more; since when stays.
+INSERT INTO calandria_waiters (run_id, wait_key, label, since, tries)
+VALUES (:run_id, :key, :label, :now, 1)
+ON CONFLICT (run_id, wait_key) DO UPDATE SET tries = tries + 1
+RETURNING tries
+
+-- name: forget_waiter
+-- A run that waits no more.
+DELETE FROM calandria_waiters WHERE run_id = :run_id
+
+-- name: first_waiter
+-- Who has waited longest for a key.
+SELECT run_id FROM calandria_waiters WHERE wait_key = :key ORDER BY since, run_id LIMIT :limit
+
+-- name: keys_waited_for
+-- What a run waits for.
+SELECT wait_key FROM calandria_waiters WHERE run_id = :run_id
+
+-- name: waiters
+-- All parked runs that wait for keys, the longest wait first.
+SELECT run_id, wait_key, label, since FROM calandria_waiters ORDER BY since, run_id
+
+-- name: holders_of_key
+-- The executions that hold a key.
+SELECT DISTINCT execution FROM calandria_holds
+WHERE hold_key = :key AND expires_boot = :clock_boot AND expires > :clock_now
+
+-- name: executions_before
+-- The executions whose positions come before one's own in a sequence.
+SELECT p.execution FROM calandria_positions AS p JOIN calandria_positions AS own
+    ON own.sequence_key = p.sequence_key AND own.execution = :execution
+WHERE p.sequence_key = :key AND p.position < own.position
+    AND (p.state = 'waiting' OR p.state = 'active')

@@ -24,6 +24,7 @@ from calandria.ports.run_store import (
 )
 from calandria.statuses import FINISHED, StepStatus
 from calandria.storage.sql import rows, schema
+from calandria.storage.sql.coordination import SqlCoordination, write_coordination
 from calandria.storage.sql.database import Database, Session
 from calandria.storage.sql.job_table import JobTable, add_job
 from calandria.storage.sql.listing import listing_queries
@@ -56,6 +57,8 @@ class SqlRunStore:
         self._migrations = load_migrations() if migrations is None else tuple(migrations)
         self.jobs = JobTable(database)
         """The job table; see `JobStore`."""
+        self.coordination = SqlCoordination(database)
+        """Holds, windows, marks and sequences; see `CoordinationStore`."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -88,6 +91,8 @@ class SqlRunStore:
             session.execute(STATEMENTS["insert_run_values"], values)
             _write_journal(session, run.id, changes)
             _write_jobs(session, changes)
+            if changes.coordination is not None:
+                write_coordination(session, run.id, changes.coordination)
         return None if owner is None else Lease(run.id, owner, 1)
 
     def take_lease(self, run_id: str, *, owner: str, ttl: float) -> TakenLease | StoredRun | None:
@@ -124,6 +129,8 @@ class SqlRunStore:
             _write_journal(session, lease.run_id, changes)
             if changes.jobs or changes.children:
                 _write_jobs(session, changes)
+            if changes.coordination is not None:
+                write_coordination(session, lease.run_id, changes.coordination)
         return reason
 
     def load_run(self, run_id: str) -> StoredRun | None:

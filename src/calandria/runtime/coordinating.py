@@ -1,0 +1,365 @@
+"""Taking what a step needs before its work, and letting go of it after, for one execution."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from calandria.coordination.periods import bucket_of
+from calandria.coordination.primitives import Primitive
+from calandria.engine.events import Blocked, Outcome, Settled, Unblocked
+from calandria.errors import CalandriaError, Deadlock, HoldLost
+from calandria.plan.model import NodeKind
+from calandria.ports.coordination import (
+    CoordinationStore,
+    Granted,
+    PeriodMark,
+    Refusal,
+    Refused,
+    TurnEnd,
+    Wait,
+)
+from calandria.results import Failure, RollbackFailure
+from calandria.runtime.effects import Effect, Io
+from calandria.runtime.levels import Level
+from calandria.runtime.needs import KINDS, Needs, contention_error, needs_of, wait_key
+from calandria.runtime.outcomes import failure_of
+from calandria.runtime.slots import Slot
+from calandria.runtime.values import Value
+
+if TYPE_CHECKING:
+    from calandria.runtime.execution import Execution
+
+Steps = Generator[Effect, Any, None]
+Answer = Generator[Effect, Any, bool]
+
+LONGEST_WAIT_IN_WORKER = 1.0
+"""Seconds a worker waits for a key before it parks the run."""
+SHORTEST_POLL = 0.002
+LONGEST_POLL = 0.1
+
+
+@dataclass(slots=True)
+class Contention:
+    """A step that waits for a key."""
+
+    refused: Refused
+    needs: Needs
+    deadline: float
+    """By the monotonic clock; in a worker the run parks after it, elsewhere the step fails."""
+    pause: float = SHORTEST_POLL
+
+    def describe(self) -> str:
+        """Return what is waited for, as a run's header says it."""
+        return f"{KINDS[self.refused.primitive]} {self.refused.key} ({self.needs.label})"
+
+
+@dataclass(frozen=True, slots=True)
+class TryAgain:
+    """Time to try again to take what a step needs."""
+
+    name: str
+
+
+class Coordinator:
+    """Takes and lets go for the steps of an execution."""
+
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+        self._environment = execution.environment
+        self._session = execution.environment.session
+        self._contentions: dict[tuple[Level, str], Contention] = {}
+
+    @property
+    def store(self) -> CoordinationStore:
+        """The coordination of the run's storage."""
+        return self._environment.coordination
+
+    def declared(self, level: Level, name: str) -> tuple[Primitive, ...]:
+        """Return what a step declares: its own, and for a compose what its reactor does."""
+        kind = level.kind_of(name)
+        definition = level.definition_of(name)
+        if kind is NodeKind.STEP:
+            return definition.coordination
+        if kind is NodeKind.COMPOSE and definition.reactor is not None:
+            return definition.coordination + definition.reactor.definition().coordination
+        return ()
+
+    # going forward
+
+    def take(self, level: Level, name: str, slot: Slot) -> Answer:
+        """Take what a step needs; false if it cannot begin now, or has ended with that."""
+        needs = self._needs(level, name, slot)
+        if isinstance(needs, Failure):
+            self._execution.settler.fail(level, name, slot, needs, started=False)
+            return False
+        slot.needs = needs
+        if not needs or (self._session.holds.around(slot.path) and slot.path in self._held_paths()):
+            return True
+        journal = self._execution.journal
+        if journal.ends_something or journal.marks_steps:
+            yield from journal.flush()
+        again = yield from self._retake_lost(slot.path)
+        answer = again if again is not None else (yield from self._acquire(needs))
+        if isinstance(answer, Granted):
+            self._granted(level, name, slot, needs, answer)
+            return True
+        self._refused(level, name, slot, needs, answer)
+        return False
+
+    def _held_paths(self) -> set[str]:
+        return {hold.path for hold in self._session.holds.all()}
+
+    def _needs(self, level: Level, name: str, slot: Slot) -> Needs | Failure:
+        label = f"{level.reactor_name}.{slot.path}"
+        try:
+            return needs_of(
+                self.declared(level, name),
+                slot.values if slot.values is not None else {},
+                level.redacted(name),
+                self._session.services.settings,
+                path=slot.path,
+                label=label,
+            )
+        except CalandriaError as error:
+            return failure_of(error, retryable=False)
+
+    def _acquire(
+        self, needs: Needs, *, backward: bool = False
+    ) -> Generator[Effect, Any, Granted | Refused]:
+        request = needs.request(
+            self._session.run_id,
+            self._environment.clock.now(),
+            keep_turn=self._environment.parks,
+            backward=backward,
+        )
+        answer: Granted | Refused = yield Io(functools.partial(self.store.acquire, request))
+        if isinstance(answer, Granted):
+            self._session.holds.add(needs.path, answer.holds, needs.ttl)
+            self._session.requests[needs.path] = needs
+        return answer
+
+    def _retake_lost(self, path: str) -> Generator[Effect, Any, Refused | None]:
+        """Compete again for holds around a path that lapsed: never on unprotected."""
+        for outer in sorted(self._session.holds.lost_paths(), key=len):
+            needs = self._session.requests.get(outer)
+            if needs is None or outer == path or self._session.holds.lost_around(path) is None:
+                continue
+            answer = yield from self._acquire(needs, backward=True)
+            if isinstance(answer, Refused):
+                return answer
+        return None
+
+    def _granted(self, level: Level, name: str, slot: Slot, needs: Needs, granted: Granted) -> None:
+        self._contentions.pop((level, name), None)
+        self._session.waits_for_keys = bool(self._contentions)
+        journal = self._execution.journal
+        for hold in granted.holds:
+            kind = hold.kind.value
+            journal.event(
+                "hold.acquired", slot.path, key=hold.key, primitive=kind, token=hold.token
+            )
+            journal.step_notice("hold_acquired", level, name, slot, hold.key, kind)
+        for key, _, _ in needs.turns:
+            journal.step_notice("hold_acquired", level, name, slot, key, "ordered_lock")
+
+    def _refused(self, level: Level, name: str, slot: Slot, needs: Needs, refused: Refused) -> None:
+        journal = self._execution.journal
+        if refused.reason in (Refusal.PERIOD, Refusal.CHAIN_FAILED, Refusal.STALE):
+            self._skip(level, name, slot, refused)
+            return
+        if refused.reason is Refusal.MIXED:
+            failure = Failure(
+                f"{needs.label}: {refused.primitive} {refused.key!r} cannot be taken: "
+                f"{refused.detail}.",
+                retryable=False,
+                exception_class="CalandriaError",
+            )
+            self._execution.settler.fail(level, name, slot, failure, started=False)
+            return
+        contention = self._contentions.get((level, name))
+        now = self._environment.clock.monotonic()
+        if contention is None:
+            wait = needs.wait(refused.key)
+            if self._environment.parks:
+                wait = min(wait, LONGEST_WAIT_IN_WORKER)
+            contention = Contention(refused, needs, now + wait)
+            self._contentions[level, name] = contention
+            self._session.waits_for_keys = True
+            primitive = refused.primitive
+            journal.event("hold.refused", slot.path, key=refused.key, primitive=primitive)
+            journal.step_notice("hold_refused", level, name, slot, refused.key, primitive)
+        contention.refused = refused
+        if now >= contention.deadline and not self._environment.parks:
+            self.give_up(level, name, tries=0)
+            return
+        self._execution.post(level, Blocked(name))
+        if now < contention.deadline:
+            self._poll(level, name, contention, now)
+
+    def _poll(self, level: Level, name: str, contention: Contention, now: float) -> None:
+        pause = contention.pause
+        contention.pause = min(pause * 2, LONGEST_POLL)
+        self._execution.after(min(pause, contention.deadline - now), level, TryAgain(name))
+
+    def _skip(self, level: Level, name: str, slot: Slot, refused: Refused) -> None:
+        reason = "period" if refused.reason is Refusal.PERIOD else refused.reason.value
+        self._execution.journal.event(f"step.{reason}", slot.path, key=refused.key)
+        slot.started_at = slot.finished_at = self._environment.clock.now()
+        slot.result = Value.record(None, self._environment.codec)
+        slot.unsaved_result = slot.result.text
+        order = self._session.next_order()
+        self._execution.post(level, Settled(name, Outcome.SKIPPED, order, started=False))
+
+    def try_again(self, level: Level, name: str) -> None:
+        """Let a blocked step try again."""
+        if (level, name) in self._contentions:
+            self._execution.post(level, Unblocked(name))
+
+    def give_up(self, level: Level, name: str, *, tries: int, circle: str = "") -> None:
+        """Fail a step that cannot have its key: after `tries`, or because of a circle of waits."""
+        contention = self._contentions.pop((level, name))
+        slot = level.slot(name)
+        refused, needs = contention.refused, contention.needs
+        error = contention_error(
+            refused, needs, reactor=level.reactor_name, step=slot.path, tries=tries
+        )
+        if circle:
+            error = Deadlock(
+                f"{needs.label}: waiting for {refused.primitive} {refused.key!r} would close a "
+                f"circle of runs that wait for each other: {circle}. Have them take their keys in "
+                "one order.",
+                reactor=level.reactor_name,
+                step=slot.path,
+                key=refused.key,
+            )
+        failure = failure_of(error, retryable=False)
+        self._execution.settler.fail(level, name, slot, failure, started=False)
+
+    # stepping aside
+
+    @property
+    def waiting(self) -> list[tuple[Level, str, Contention]]:
+        """The steps that wait for keys."""
+        return [(level, name, found) for (level, name), found in self._contentions.items()]
+
+    def forget(self, level: Level) -> None:
+        """Drop the waits of a level that goes no further."""
+        for key in [key for key in self._contentions if key[0] is level]:
+            del self._contentions[key]
+
+    def delays(self) -> list[float]:
+        """Return in how many seconds each of them is to be tried again by a parked run."""
+        settings = self._session.services.settings
+        return [
+            contention.refused.retry_after
+            if contention.refused.retry_after is not None
+            else settings.snooze_seconds(self._session.randomness())
+            for contention in self._contentions.values()
+        ]
+
+    def note_waits(self) -> Answer:
+        """Note what the run is about to be parked for; true if a step failed instead.
+
+        It fails when it was parked for its key too often in a row (an ordered turn is waited for
+        without limit), and when waiting would close a circle.
+        """
+        limit = self._session.services.settings.snooze_max_attempts
+        gave_up = False
+        for level, name, contention in self.waiting:
+            refused = contention.refused
+            wait: Wait = yield Io(
+                functools.partial(
+                    self.store.wait_for,
+                    self._session.run_id,
+                    wait_key(refused),
+                    label=contention.needs.label,
+                    now=self._environment.clock.now(),
+                )
+            )
+            if wait.circle:
+                self.give_up(level, name, tries=0, circle=" -> ".join(wait.circle))
+                gave_up = True
+            elif wait.tries > limit and refused.reason is not Refusal.TURN:
+                self.give_up(level, name, tries=limit)
+                gave_up = True
+        return gave_up
+
+    # going backward
+
+    def take_back(self, level: Level, name: str, slot: Slot) -> Answer:
+        """Take a step's locks and semaphores again for its compensate or undo.
+
+        Waits for at most its `rollback_wait`; not to be had by then, the action is reported as
+        failed, and false is the answer.
+        """
+        needs = self._needs(level, name, slot)
+        if isinstance(needs, Failure):
+            self._not_taken_back(level, name, slot, needs.error, None)
+            return False
+        if not needs.holds:
+            return True
+        yield from self._execution.journal.flush()
+        clock, began = self._environment.clock, self._environment.clock.monotonic()
+        pause = SHORTEST_POLL
+        while True:
+            answer = yield from self._acquire(needs, backward=True)
+            if isinstance(answer, Granted):
+                self._granted(level, name, slot, needs, answer)
+                return True
+            left = needs.wait(answer.key, backward=True) - (clock.monotonic() - began)
+            if left <= 0 or self._session.stops(backward=True):
+                error = contention_error(answer, needs, reactor=level.reactor_name, step=slot.path)
+                self._not_taken_back(level, name, slot, str(error), answer.key)
+                return False
+            yield Io(functools.partial(self._environment.pause, min(pause, left)))
+            pause = min(pause * 2, LONGEST_POLL)
+
+    def _not_taken_back(
+        self, level: Level, name: str, slot: Slot, message: str, key: str | None
+    ) -> None:
+        state = level.node_state(name)
+        kind = "undo" if state.rollback.value == "undoing" else "compensate"
+        failure = RollbackFailure(
+            slot.path, kind, "coordination_unavailable", key=key, message=message
+        )
+        self._execution.journal.mark(level, name, state, slot)
+        self._execution.settler.rolled_back(level, name, slot, [failure], retryable=False)
+
+    # letting go
+
+    def release(self, level: Level, name: str, slot: Slot) -> None:
+        """Let go of what a path holds, in the commit that records the end of its work."""
+        if self._session.holds.remove(slot.path):
+            self._session.requests.pop(slot.path, None)
+            journal = self._execution.journal
+            journal.coordination.releases.append(slot.path)
+            journal.event("hold.released", slot.path)
+            journal.step_notice("hold_released", level, name, slot)
+
+    def leave_marks(self, slot: Slot) -> None:
+        """Leave the marks of work that succeeded, in the commit that records it."""
+        assert slot.needs is not None
+        now = self._environment.clock.now()
+        for key, every in slot.needs.periods:
+            mark = PeriodMark(key, bucket_of(every, now), self._session.run_id, slot.path)
+            self._execution.journal.coordination.marks.append(mark)
+
+    def end_turns(self, slot: Slot, *, failed: bool) -> None:
+        """End the turns of work that is over, its rollback included."""
+        assert slot.needs is not None
+        for key, _, _ in slot.needs.turns:
+            end = TurnEnd(key, slot.path, failed)
+            self._execution.journal.coordination.turn_ends.append(end)
+
+    def lost(self, slot: Slot) -> HoldLost | None:
+        """Return the error for work whose protection lapsed while it ran."""
+        hold = self._session.holds.lost_around(slot.path)
+        if hold is None:
+            return None
+        return HoldLost(
+            f"{slot.path}: the {hold.kind.value} {hold.key!r} lapsed while the work ran and went "
+            "to another execution; what it did is not taken as done. Give a longer ttl."
+        )

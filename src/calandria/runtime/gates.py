@@ -1,0 +1,206 @@
+"""A run's own gates: what its reactor declares, taken before anything of the run happens."""
+
+from __future__ import annotations
+
+import contextvars
+import dataclasses
+import logging
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from calandria.definition.node_definition import ReactorDefinition
+from calandria.errors import CalandriaError
+from calandria.ports.coordination import (
+    CoordinationStore,
+    Granted,
+    Refusal,
+    Refused,
+    Wait,
+)
+from calandria.results import Failure, Halt
+from calandria.runtime.needs import KINDS, Needs, contention_error, needs_of, wait_key
+from calandria.runtime.outcomes import failure_of
+from calandria.runtime.session import Session
+
+if TYPE_CHECKING:
+    from calandria.runtime.runtime import Runtime
+
+logger = logging.getLogger("calandria.coordination")
+
+SHORTEST_POLL = 0.002
+LONGEST_POLL = 0.1
+
+current_execution: contextvars.ContextVar[str | None] = contextvars.ContextVar(
+    "calandria_execution", default=None
+)
+"""The execution whose step is running in this context."""
+
+
+class Gates:
+    """Takes and lets go of what whole reactors declare."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    @property
+    def store(self) -> CoordinationStore:
+        """The coordination of the runtime's storage; raises `CalandriaError` if it has none."""
+        found: CoordinationStore | None = getattr(self._runtime.store, "coordination", None)
+        if found is None:
+            raise CalandriaError(
+                f"{self._runtime.storage_url} keeps no coordination: use a SQL storage."
+            )
+        return found
+
+    def needs(self, definition: ReactorDefinition, inputs: dict[str, Any]) -> Needs | None:
+        """Return what a reactor needs, `None` for nothing; raises `KeyUnusable`."""
+        if not definition.coordination:
+            return None
+        return needs_of(
+            definition.coordination,
+            inputs,
+            definition.contract.redacted,
+            self._runtime.settings,
+            path="",
+            label=definition.name,
+        )
+
+    def enter(
+        self,
+        session: Session,
+        needs: Needs,
+        *,
+        wait: float | None = None,
+        keep_turn: bool = False,
+        backward: bool = False,
+    ) -> Refused | None:
+        """Take what a run needs, waiting for it; `None` when it was taken.
+
+        It waits as long as is declared, or for `wait` seconds. What the run holds already, as
+        after a crash, is taken again at once. Raises `CalandriaError` when the key is held by the
+        very execution whose step asks, which would wait for itself.
+        """
+        clock = self._runtime.services.clock
+        began, pause = clock.monotonic(), SHORTEST_POLL
+        while True:
+            now = self._runtime.services.clock.now()
+            request = needs.request(session.run_id, now, keep_turn=keep_turn, backward=backward)
+            answer = self.store.acquire(request)
+            if isinstance(answer, Granted):
+                session.holds.add("", answer.holds, needs.ttl)
+                session.requests[""] = needs
+                return None
+            refuse_waiting_for_oneself(answer, needs)
+            if answer.reason not in (Refusal.HELD, Refusal.RATE):
+                return answer
+            limit = needs.wait(answer.key, backward=backward) if wait is None else wait
+            left = limit - (clock.monotonic() - began)
+            if left <= 0:
+                return answer
+            self._runtime.wait_for_release(min(pause, left))
+            pause = min(pause * 2, LONGEST_POLL)
+
+    def leave(self, session: Session) -> None:
+        """Let go of what a run took whose record was never made."""
+        if session.holds.remove(""):
+            self.store.release(session.run_id, "")
+            self._runtime.released()
+
+    def adopt(self, session: Session) -> None:
+        """Take over the live holds of a run that is taken up; drop those that protect no work."""
+        run_id = session.run_id
+        if not self.store.holds(execution=run_id):
+            return
+        holds = self.store.adopt(run_id, now=self._runtime.services.clock.now())
+        keep = [hold.path for hold in holds if self._still_works(run_id, hold.path)]
+        self.store.drop(run_id, keep=keep)
+
+    def _still_works(self, run_id: str, path: str) -> bool:
+        if path == "":
+            return True
+        record = self._runtime.store.read_step(run_id, path)
+        return record is not None and record.progress.status.value == "started"
+
+    def assign_positions(self, run_id: str, needs: Needs) -> None:
+        """Give a run that is about to be recorded its places in ordered sequences."""
+        if needs.turns:
+            now = self._runtime.services.clock.now()
+            self.store.assign(needs.request(run_id, now, keep_turn=True))
+
+    def refusal(self, refused: Refused, needs: Needs, reactor: str) -> Halt:
+        """Return the result of a call that was not let in; raises `ContentionError`."""
+        reason = halting_reason(refused)
+        if reason is None:
+            raise_contention(refused, needs, reactor)
+        return Halt(reason)
+
+    def ending(self, run_id: str, refused: Refused, needs: Needs) -> Halt | Failure | None:
+        """Return how a run ends that a worker could not let in; `None` while it goes on waiting.
+
+        Notes the wait. An ordered turn is waited for without limit.
+        """
+        reason = halting_reason(refused)
+        if reason is not None:
+            return Halt(reason)
+        wait = self._note_wait(run_id, refused, needs)
+        limit = self._runtime.settings.snooze_max_attempts
+        if wait.circle:
+            circle = " -> ".join(wait.circle)
+            return Failure(
+                f"{needs.label}: waiting for {refused.key!r} would close a circle of runs that "
+                f"wait for each other: {circle}.",
+                retryable=False,
+                exception_class="Deadlock",
+                reactor=needs.label,
+            )
+        if wait.tries > limit and refused.reason is not Refusal.TURN:
+            error = contention_error(refused, needs, reactor=needs.label, step=None, tries=limit)
+            return dataclasses.replace(failure_of(error, retryable=False), reactor=needs.label)
+        return None
+
+    def note_admitted_wait(self, run_id: str, refused: Refused, needs: Needs) -> None:
+        """Note the wait of a run that has begun: it goes on, and is said once to take long."""
+        wait = self._note_wait(run_id, refused, needs)
+        if wait.tries == self._runtime.settings.snooze_max_attempts:
+            logger.warning(
+                "event=resume.waiting run=%s key=%r tries=%d", run_id, refused.key, wait.tries
+            )
+
+    def _note_wait(self, run_id: str, refused: Refused, needs: Needs) -> Wait:
+        now = self._runtime.services.clock.now()
+        return self.store.wait_for(run_id, wait_key(refused), label=needs.label, now=now)
+
+
+def describe_wait(refused: Refused, needs: Needs) -> str:
+    """Return what a run waits for at its gates, as its header says it."""
+    return f"{KINDS[refused.primitive]} {refused.key} ({needs.label})"
+
+
+def halting_reason(refused: Refused) -> str | None:
+    """Return why a run ends before its first step, if a refusal means that; else `None`."""
+    match refused.reason:
+        case Refusal.PERIOD:
+            return "period"
+        case Refusal.CHAIN_FAILED | Refusal.STALE:
+            return str(refused.reason.value)
+        case _:
+            return None
+
+
+def raise_contention(refused: Refused, needs: Needs, reactor: str) -> NoReturn:
+    """Raise the error for a gate that was not to be had."""
+    if refused.reason is Refusal.MIXED:
+        raise CalandriaError(
+            f"{needs.label}: {refused.primitive} {refused.key!r} cannot be taken: {refused.detail}."
+        )
+    raise contention_error(refused, needs, reactor=reactor, step=None)
+
+
+def refuse_waiting_for_oneself(refused: Refused, needs: Needs) -> None:
+    """Raise `CalandriaError` if who asks is inside the execution that holds the key."""
+    asking = current_execution.get()
+    if refused.reason is Refusal.HELD and asking is not None and asking in refused.holders:
+        raise CalandriaError(
+            f"{needs.label}: {refused.primitive} {refused.key!r} is held by the run whose step "
+            "asks for it, so it would wait for itself. Use self.context.call(...) or "
+            "self.context.run(...), which work inside that run."
+        )

@@ -1,0 +1,244 @@
+"""The coordination store on a SQL database: each method is one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from calandria.ports.coordination import (
+    AcquireRequest,
+    Granted,
+    Hold,
+    PeriodMark,
+    Refused,
+    SequencePosition,
+    TurnEnd,
+    Wait,
+    Waiter,
+)
+from calandria.ports.run_store import CoordinationChanges, JobRequest
+from calandria.storage.sql.database import Database, Session
+from calandria.storage.sql.hold_table import acquire, hold_of
+from calandria.storage.sql.job_table import add_job
+from calandria.storage.sql.sequence_table import (
+    TURN_PREFIX,
+    assign_position,
+    end_turn,
+    forget_sequence,
+    pass_position,
+)
+from calandria.storage.sql.statements import STATEMENTS, Value
+
+LONGEST_CHAIN = 1000
+"""Runs looked at in search of a circle; a longer chain is taken for none."""
+
+
+class SqlCoordination:
+    """Keeps holds, windows, marks and sequences beside the runs. See `CoordinationStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def acquire(self, request: AcquireRequest) -> Granted | Refused:
+        """Take everything asked for, or nothing."""
+        with self._database.write() as session:
+            found = acquire(session, request)
+            if isinstance(found, Granted):
+                session.execute(STATEMENTS["forget_waiter"], {"run_id": request.execution})
+        return found
+
+    def release(self, execution: str, path: str) -> Sequence[str]:
+        """Let go of everything a path holds; return the keys."""
+        with self._database.write() as session:
+            return _release(session, execution, path)
+
+    def settle(
+        self,
+        execution: str,
+        path: str,
+        *,
+        marks: Sequence[PeriodMark],
+        turn_ends: Sequence[TurnEnd],
+        now: float,
+    ) -> None:
+        """Let go of what a path holds, and leave what its end leaves, for work without a run."""
+        changes = CoordinationChanges([path], marks, turn_ends=turn_ends, now=now)
+        with self._database.write() as session:
+            write_coordination(session, execution, changes)
+
+    def renew(self, holds: Sequence[Hold], *, ttls: Sequence[float]) -> Sequence[Hold]:
+        """Extend holds by their `ttls` from now; return those that were lost."""
+        lost: list[Hold] = []
+        with self._database.write() as session:
+            time = session.lease_time
+            for hold, ttl in zip(holds, ttls, strict=True):
+                values = time | {
+                    "key": hold.key,
+                    "execution": hold.execution,
+                    "path": hold.path,
+                    "token": hold.token,
+                    "ttl": ttl,
+                }
+                if not session.execute(STATEMENTS["renew_hold"], values):
+                    lost.append(hold)
+            for execution in {hold.execution for hold in holds}:
+                session.execute(STATEMENTS["see_execution"], time | {"execution": execution})
+        return lost
+
+    def adopt(self, execution: str, *, now: float) -> Sequence[Hold]:
+        """Return the live holds of an execution that a new process takes up, with new tokens."""
+        with self._database.write() as session:
+            values: dict[str, Value] = session.lease_time | {"execution": execution}
+            rows = session.rows(STATEMENTS["holds_of_execution"], values)
+            for key in {row[1] for row in rows}:
+                token = session.row(STATEMENTS["next_token"], {"key": key})
+                assert token is not None
+                renumbered: dict[str, Value] = {
+                    "key": key,
+                    "execution": execution,
+                    "token": token[0],
+                }
+                session.execute(STATEMENTS["renumber_holds"], renumbered)
+            rows = session.rows(STATEMENTS["holds_of_execution"], values)
+        return [hold_of(row) for row in rows]
+
+    def drop(self, execution: str, *, keep: Sequence[str]) -> None:
+        """Let go of every hold of an execution but those of the paths in `keep`."""
+        with self._database.write() as session:
+            values = session.lease_time | {"execution": execution}
+            paths = {row[3] for row in session.rows(STATEMENTS["holds_of_execution"], values)}
+            for path in paths - set(keep):
+                _release(session, execution, path)
+
+    def assign(self, request: AcquireRequest) -> None:
+        """Assign the positions of an execution that is about to be created or dispatched."""
+        with self._database.write() as session:
+            for turn in request.turns:
+                assign_position(session, request, turn.key, session.lease_time)
+
+    def wait_for(self, run_id: str, key: str, *, label: str, now: float) -> Wait:
+        """Note that a run is parked for a key, whose release makes its job due."""
+        with self._database.write() as session:
+            circle = _circle(session, run_id, key)
+            if circle:
+                return Wait(circle=circle)
+            values: dict[str, Value] = {"run_id": run_id, "key": key, "label": label, "now": now}
+            row = session.row(STATEMENTS["write_waiter"], values)
+        return Wait(tries=0 if row is None else row[0])
+
+    def holds(self, *, execution: str | None = None) -> Sequence[Hold]:
+        """Return live holds, oldest first; of one execution if given."""
+        with self._database.read() as session:
+            if execution is None:
+                rows = session.rows(STATEMENTS["all_holds"], session.lease_time)
+            else:
+                values = session.lease_time | {"execution": execution}
+                rows = session.rows(STATEMENTS["holds_of_execution"], values)
+        return [hold_of(row) for row in rows]
+
+    def waiters(self) -> Sequence[Waiter]:
+        """Return the runs that wait for keys, the longest wait first."""
+        with self._database.read() as session:
+            return [Waiter(*row) for row in session.rows(STATEMENTS["waiters"], {})]
+
+    def sequence(self, key: str) -> Sequence[SequencePosition]:
+        """Return the positions of an ordered sequence, in order."""
+        with self._database.read() as session:
+            rows = session.rows(STATEMENTS["positions"], {"key": key})
+        return [SequencePosition(*row) for row in rows]
+
+    def skip(self, key: str, position: int) -> bool:
+        """Pass a position; its execution ends skipped. False if there is none to pass."""
+        with self._database.write() as session:
+            passed = pass_position(session, key, position, session.lease_time)
+            if passed:
+                _wake(session, TURN_PREFIX + key)
+        return passed
+
+    def reset(self, key: str) -> int:
+        """Forget a whole sequence; return how many positions it had."""
+        with self._database.write() as session:
+            count = forget_sequence(session, key)
+            _wake(session, TURN_PREFIX + key)
+        return count
+
+
+def write_coordination(session: Session, execution: str, changes: CoordinationChanges) -> None:
+    """Write what a run's commit changes of its coordination, in the transaction of the commit."""
+    time = session.lease_time
+    for path in changes.releases:
+        _release(session, execution, path)
+    for mark in changes.marks:
+        _leave_mark(session, mark, changes.now)
+    for path in changes.unmarks:
+        session.execute(STATEMENTS["take_marks"], {"run_id": execution, "path": path})
+    if changes.unmark_all_but is not None:
+        kept = json.dumps(list(changes.unmark_all_but))
+        session.execute(STATEMENTS["take_all_marks"], {"run_id": execution, "kept": kept})
+    for end in changes.turn_ends:
+        _end_turn(session, execution, end, time)
+    if changes.extend_holds is not None:
+        values = time | {"execution": execution, "ttl": changes.extend_holds}
+        session.execute(STATEMENTS["extend_holds"], values)
+
+
+def _leave_mark(session: Session, mark: PeriodMark, now: float) -> None:
+    values: dict[str, Value] = {
+        "key": mark.key,
+        "bucket": mark.bucket,
+        "run_id": mark.run_id,
+        "path": mark.path,
+        "now": now,
+    }
+    session.execute(STATEMENTS["leave_mark"], values)
+
+
+def _end_turn(session: Session, execution: str, end: TurnEnd, time: dict[str, Value]) -> None:
+    if end_turn(session, execution, end, time):
+        _wake(session, TURN_PREFIX + end.key)
+
+
+def _release(session: Session, execution: str, path: str) -> Sequence[str]:
+    values: dict[str, Value] = {"execution": execution, "path": path}
+    keys = [key for (key,) in session.rows(STATEMENTS["release_holds"], values)]
+    for key in keys:
+        _wake(session, key)
+    return keys
+
+
+def _wake(session: Session, key: str) -> None:
+    """Have the run looked at that has waited longest for a key."""
+    for (run_id,) in session.rows(STATEMENTS["first_waiter"], {"key": key, "limit": 1}):
+        add_job(session, JobRequest(run_id))
+
+
+def _circle(session: Session, run_id: str, key: str) -> Sequence[str]:
+    """Return the runs that would wait for each other if `run_id` waited for `key`."""
+    time = session.lease_time
+    came_from: dict[str, str] = {}
+    waiting: list[tuple[str, str]] = [(run_id, key)]
+    while waiting and len(came_from) < LONGEST_CHAIN:
+        waiter, wanted = waiting.pop()
+        for holder in _in_the_way(session, waiter, wanted, time):
+            if holder == run_id and waiter != run_id:
+                return _path_back(came_from, run_id, waiter)
+            if holder in came_from or holder == run_id:
+                continue
+            came_from[holder] = waiter
+            for (further,) in session.rows(STATEMENTS["keys_waited_for"], {"run_id": holder}):
+                waiting.append((holder, further))
+    return []
+
+
+def _in_the_way(session: Session, waiter: str, wanted: str, time: dict[str, Value]) -> list[str]:
+    if wanted.startswith(TURN_PREFIX):
+        values = time | {"key": wanted.removeprefix(TURN_PREFIX), "execution": waiter}
+        return [row[0] for row in session.rows(STATEMENTS["executions_before"], values)]
+    return [row[0] for row in session.rows(STATEMENTS["holders_of_key"], time | {"key": wanted})]
+
+
+def _path_back(came_from: dict[str, str], run_id: str, last: str) -> Sequence[str]:
+    path = [last]
+    while path[-1] != run_id:
+        path.append(came_from[path[-1]])
+    return [run_id, *reversed(path[:-1])]
