@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from calandria import Reactor, Run, RunStateError, Runtime, Settings, Success
 
@@ -53,10 +54,9 @@ def deploy(module: ModuleType, text: str) -> type[Reactor]:
     return order
 
 
-def begin(order: type[Reactor], number: int) -> Run:
-    result = order.options().run(number=number)
-    assert result.run_id is not None
-    return order.find(result.run_id)
+def begin(order: Any, number: int) -> Run:
+    run: Run = order.find(order.run(number=number).run_id)
+    return run
 
 
 def check_runs(folder: Path, url: str) -> subprocess.CompletedProcess[str]:
