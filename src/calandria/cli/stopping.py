@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 
 from calandria.telemetry.formatters import FIELDS, key_values
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+LONGEST_WAIT = 0.5
+"""Seconds between two looks for a signal that came at an odd moment."""
 
 
 def tell(level: int, event: str, **fields: object) -> None:
@@ -50,7 +53,10 @@ class StopRequests:
 
     def wait(self) -> str:
         """Wait for a request to stop and return the name of the signal that made it."""
-        return signal.Signals(self._asked.get()).name
+        while True:
+            # Python sees a signal that comes just before a wait at the end of the wait
+            with contextlib.suppress(Empty):
+                return signal.Signals(self._asked.get(timeout=LONGEST_WAIT)).name
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._asked_before:

@@ -30,7 +30,7 @@ from calandria.runtime.effects import (
     StepOutcome,
 )
 from calandria.runtime.event_loop import BackgroundLoop
-from calandria.runtime.outcomes import of_exception, of_value
+from calandria.runtime.outcomes import WorkerStopping, of_exception, of_value
 from calandria.runtime.session import Session
 
 T = TypeVar("T")
@@ -47,6 +47,9 @@ def _settlement(
 def _outcome_of(
     exception: BaseException, session: Session, body: Body
 ) -> StepOutcome | Interrupted:
+    if isinstance(exception, Exception) and isinstance(session.interruption, WorkerStopping):
+        # it was told to leave its work to another worker, and this is how it left
+        return Interrupted(None)
     return of_exception(exception, stopping=session.stops(backward=body.backward))
 
 

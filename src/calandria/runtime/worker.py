@@ -24,6 +24,8 @@ SLOW_POLL = 5.0
 """Seconds between two looks at the job table when nobody wakes the worker."""
 REPORT_INTERVAL = 10.0
 LONGEST_BACKOFF = 5.0
+LONGEST_WAIT = 0.5
+"""Seconds that a thread which is to handle signals waits at a stretch."""
 
 
 class Worker:
@@ -94,8 +96,7 @@ class Worker:
         clock = self._runtime.services.clock
         deadline = None if timeout is None else clock.monotonic() + timeout
         for thread in self._threads:
-            left = None if deadline is None else max(deadline - clock.monotonic(), 0.0)
-            thread.join(left)
+            self._join(thread, deadline)
         drained = not any(thread.is_alive() for thread in self._threads)
         self._stopped.set()
         self._attend_now.set()
@@ -107,13 +108,23 @@ class Worker:
                 session = self._runtime.keeper.session(run_id)
                 if session is not None:
                     session.interrupt(WorkerStopping("the worker was stopped"))
-        self._wakeups.close()
-        self._runtime.workers.discard(self)
+        if self in self._runtime.workers:
+            self._runtime.workers.discard(self)
+            self._wakeups.close()
         try:
             self._jobs.remove_worker(self._runtime.owner)
         except StorageError as error:
             logger.warning("event=worker.report_failed error=%r", str(error))
         return drained
+
+    def _join(self, thread: threading.Thread, deadline: float | None) -> None:
+        clock = self._runtime.services.clock
+        while thread.is_alive():
+            left = LONGEST_WAIT if deadline is None else deadline - clock.monotonic()
+            if left <= 0:
+                return
+            # Python sees a signal that comes just before a wait at the end of the wait
+            thread.join(min(left, LONGEST_WAIT))
 
     def _serve(self) -> None:
         backoff = 0.05
