@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from calandria.storage import open_store
-from calandria.testing.conformance import RunStoreConformance, StoreFactory
+from calandria.testing.conformance import JobStoreConformance, RunStoreConformance, StoreFactory
 
 
-class TestMemory(RunStoreConformance):
+class TestMemory(RunStoreConformance, JobStoreConformance):
     @pytest.fixture
     def store_factory(self) -> Iterator[StoreFactory]:
         # a private store has no second handle: every call gives the one

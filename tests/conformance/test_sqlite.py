@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from calandria.testing.conformance import RunStoreConformance, StoreFactory, UrlFactory
+from calandria.testing.conformance import (
+    JobStoreConformance,
+    RunStoreConformance,
+    StoreFactory,
+    UrlFactory,
+)
 
 
-class TestSqlite(RunStoreConformance):
+class TestSqlite(RunStoreConformance, JobStoreConformance):
     @pytest.fixture
     def store_factory(self, tmp_path: Path) -> StoreFactory:
         return UrlFactory(f"sqlite:///{tmp_path}/runs.db")

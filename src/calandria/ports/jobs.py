@@ -82,9 +82,9 @@ class JobStore(Protocol):
         """Give a job to every run that lost its owner or its job; return how many.
 
         Those are: `running` or `rolling_back` runs that wait for nothing and whose lease has
-        lapsed; runs whose wait is overdue; `pending` runs older than `pending_after` seconds.
-        `now` is the wall clock, for waits and ages. Never a run with a live lease, a `paused`
-        one, or one that has ended.
+        lapsed; runs whose wait is overdue, or is for spawned units that have all settled;
+        `pending` runs older than `pending_after` seconds. `now` is the wall clock, for waits and
+        ages. Never a run with a live lease, a `paused` one, or one that has ended.
         """
         ...
 

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 
 from calandria.ports.jobs import Claim, WorkerReport
 from calandria.ports.run_store import JobRequest, Lease, TakenLease
+from calandria.statuses import FINISHED, RunStatus
 from calandria.storage.sql import rows
 from calandria.storage.sql.database import Database, Row, Session
 from calandria.storage.sql.statements import STATEMENTS, Value
 
 LONGEST_SILENCE = 24 * 3600.0
 """Seconds after which a worker that says nothing is no longer listed."""
+
+_LONGEST: dict[str, Value] = {"longest": 10 * 365 * 24 * 3600.0}
+"""Seconds ahead after which a due time makes no sense."""
 
 
 class JobTable:
@@ -35,6 +39,9 @@ class JobTable:
                 return Claim(next_due=_next_due(session, values))
             values["run_id"] = found[0]
             session.execute(STATEMENTS["delete_job"], values)
+            if RunStatus(found[1]) in FINISHED:
+                # a person who undoes it now must not find its lease taken
+                return Claim(next_due=0.0)
             taken = session.row(STATEMENTS["take_lease"], values)
             row = session.row(STATEMENTS["load_run"], values)
             soonest = session.row(STATEMENTS["soonest_job"], values)
@@ -48,7 +55,7 @@ class JobTable:
     def sweep(self, *, pending_after: float, now: float) -> int:
         """Give a job to every run that lost its owner or its job; return how many."""
         with self._database.write() as session:
-            session.execute(STATEMENTS["delete_orphan_jobs"], {})
+            session.execute(STATEMENTS["delete_useless_jobs"], session.lease_time | _LONGEST)
             values = session.lease_time | {"pending_after": pending_after, "now": now}
             return session.execute(STATEMENTS["sweep"], values)
 
@@ -88,7 +95,7 @@ def add_job(session: Session, job: JobRequest) -> None:
 
 
 def _next_due(session: Session, values: dict[str, Value]) -> float | None:
-    found = session.row(STATEMENTS["next_job"], values)
+    found = session.row(STATEMENTS["next_job"], values | _LONGEST)
     return None if found is None else found[0]
 
 

@@ -299,7 +299,7 @@ WHERE calandria_jobs.due_boot <> excluded.due_boot OR calandria_jobs.due > exclu
 
 -- name: find_due_job
 -- The job due longest whose run nobody executes. A job of another boot is due at once.
-SELECT j.run_id FROM calandria_jobs AS j JOIN calandria_runs AS r ON r.run_id = j.run_id
+SELECT j.run_id, r.status FROM calandria_jobs AS j JOIN calandria_runs AS r ON r.run_id = j.run_id
 WHERE (j.due <= :clock_now OR j.due_boot <> :clock_boot) AND (
     r.lease_owner IS NULL OR r.lease_boot <> :clock_boot OR r.lease_expires <= :clock_now)
 ORDER BY j.due, j.run_id LIMIT 1
@@ -308,13 +308,16 @@ ORDER BY j.due, j.run_id LIMIT 1
 -- A job that a worker has taken.
 DELETE FROM calandria_jobs WHERE run_id = :run_id
 
--- name: delete_orphan_jobs
--- Jobs whose run is gone.
-DELETE FROM calandria_jobs WHERE run_id NOT IN (SELECT run_id FROM calandria_runs)
+-- name: delete_useless_jobs
+-- Jobs whose run is gone, and those due at no time that makes sense: damaged rows, which would keep
+-- the sweep from giving their run another. Text counts as more than any number.
+DELETE FROM calandria_jobs
+WHERE run_id NOT IN (SELECT run_id FROM calandria_runs) OR due > :clock_now + :longest
 
 -- name: next_job
 -- In how many seconds the next job is due that is not due yet.
-SELECT min(due) - :clock_now FROM calandria_jobs WHERE due > :clock_now
+SELECT min(due) - :clock_now FROM calandria_jobs
+WHERE due > :clock_now AND due <= :clock_now + :longest
 
 -- name: soonest_job
 -- In how many seconds the first of all jobs is due, or how long it has been.
@@ -329,7 +332,11 @@ WHERE (r.status = 'pending' OR r.status = 'running' OR r.status = 'rolling_back'
     AND (
         r.lease_owner IS NOT NULL
         OR (r.waits_for IS NULL AND r.updated_at < :now - :pending_after)
-        OR (r.waits_for IS NOT NULL AND r.wake_at < :now - :pending_after))
+        OR (r.waits_for IS NOT NULL AND r.wake_at < :now - :pending_after)
+        OR (r.waits_for LIKE 'unit %' AND NOT EXISTS (
+            SELECT 1 FROM calandria_runs AS c WHERE c.parent_id = r.run_id
+                AND c.finished_at IS NULL
+                AND instr(', ' || r.waits_for || ',', ', unit ' || c.parent_path || ',') > 0)))
     AND NOT EXISTS (SELECT 1 FROM calandria_jobs AS j WHERE j.run_id = r.run_id)
 
 -- name: report_worker

@@ -9,6 +9,7 @@ from multiprocessing.synchronize import Barrier
 from typing import TypeAlias
 
 from calandria.errors import StaleLease
+from calandria.ports.jobs import JobStore
 from calandria.ports.run_store import Changes, Event, KeyedRun, Lease, RunStore, TakenLease
 from calandria.testing.conformance.harness import DEADLINE, NOW, TTL, StoreFactory, new_run, step
 
@@ -124,6 +125,17 @@ class Worker:
             assert len(store.read_steps(run.id, "")) == place
         leave(store)
         return run.id
+
+
+def claim_all(store_factory: StoreFactory, number: int) -> list[str]:
+    """Claim jobs until none is left; returns the runs."""
+    store = at_the_line(store_factory)
+    jobs: JobStore = store.jobs  # type: ignore[attr-defined]
+    won: list[str] = []
+    while (found := jobs.claim_job(owner=str(number), ttl=TTL)).taken is not None:
+        won.append(found.taken.lease.run_id)
+    leave(store)
+    return won
 
 
 def prepare_and_create(store_factory: StoreFactory, number: int) -> str:

@@ -51,7 +51,7 @@ class RacesConformance(StoreTests):
     """Everything that may be asked for at the same time."""
 
     def test_one_creator_wins_a_key(self, store: RunStore, store_factory: StoreFactory) -> None:
-        for processes in _ways(store):
+        for processes in ways(store):
             key = f"key {processes}"
             found = race(store_factory, racers.Creator(key), processes=processes)
             winners = [number for number, (won, _) in enumerate(found) if won]
@@ -61,7 +61,7 @@ class RacesConformance(StoreTests):
             assert [each.run.id for each in runs] == [f"{key} {winners[0]}"]
 
     def test_one_taker_wins_each_lease(self, store: RunStore, store_factory: StoreFactory) -> None:
-        for processes in _ways(store):
+        for processes in ways(store):
             run_ids = [f"run {processes} {number}" for number in range(25)]
             for run_id in run_ids:
                 store.create_run(new_run(run_id), Changes(now=NOW), owner=None, ttl=0)
@@ -71,7 +71,7 @@ class RacesConformance(StoreTests):
     def test_commits_to_one_run_count_every_one_of_the_owner(
         self, store: RunStore, store_factory: StoreFactory
     ) -> None:
-        for processes in _ways(store):
+        for processes in ways(store):
             run_id = f"run {processes}"
             leased(store, new_run(run_id), ttl=0)
             found = race(store_factory, racers.Usurper(run_id), processes=processes)
@@ -83,7 +83,7 @@ class RacesConformance(StoreTests):
     def test_commits_to_many_runs_all_arrive(
         self, store: RunStore, store_factory: StoreFactory
     ) -> None:
-        for processes in _ways(store):
+        for processes in ways(store):
             found = race(store_factory, racers.Worker(f"{processes}"), processes=processes)
             for run_id in found:
                 events = store.read_events(run_id)
@@ -100,7 +100,7 @@ class RacesConformance(StoreTests):
         keeper.close()
 
     def test_pruners_share_the_work(self, store: RunStore, store_factory: StoreFactory) -> None:
-        for processes in _ways(store):
+        for processes in ways(store):
             for number in range(40):
                 finished(store, new_run(f"run {processes} {number}"))
             found = race(store_factory, racers.prune, processes=processes)
@@ -108,6 +108,6 @@ class RacesConformance(StoreTests):
             assert list(store.list_runs(RunFilter())) == []
 
 
-def _ways(store: RunStore) -> Sequence[bool]:
+def ways(store: RunStore) -> Sequence[bool]:
     """Return whether to race with processes, for each way to race on this storage."""
     return (False, True) if store.capabilities.multi_process else (False,)
