@@ -1,0 +1,1 @@
+"""Plans: a reactor's steps as frozen data, their checks and their pictures."""

@@ -1,0 +1,1 @@
+"""Ports: the protocols and records between the runtime and its adapters."""
