@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import unicodedata
+from collections.abc import Iterable, Sized
 from typing import TextIO
 
 from pydantic_core import to_jsonable_python
@@ -74,7 +75,7 @@ def jsonable(value: object) -> object:
 
 
 def _fallback(value: object) -> object:
-    if hasattr(value, "__iter__") and hasattr(value, "__len__"):
+    if isinstance(value, Iterable) and isinstance(value, Sized):
         return list(value)
     return _shown(value)
 

@@ -27,17 +27,23 @@ def on_a_terminal() -> Iterator[Callable[..., str]]:
             env={**os.environ, "TERM": "xterm", "COLUMNS": "120", **environment},
         )
         os.close(theirs)
-        shown = bytearray()
-        try:
-            while chunk := os.read(ours, 65536):
-                shown += chunk
-        except OSError:  # Linux reports the end of a terminal as an error
-            pass
-        os.close(ours)
+        shown = everything_shown(ours)
         process.wait()
-        return shown.decode()
+        return shown
 
     yield invoke
+
+
+def everything_shown(terminal: int) -> str:
+    """Return what was written to a terminal until everybody has closed it."""
+    shown = bytearray()
+    try:
+        while chunk := os.read(terminal, 65536):
+            shown += chunk
+    except OSError:  # Linux reports the end of a terminal as an error
+        pass
+    os.close(terminal)
+    return shown.decode()
 
 
 def test_colour_on_a_terminal_only(
@@ -70,9 +76,7 @@ def test_progress_counts_steps_and_elements_on_a_terminal(
             for path in ("reserve[0]", "reserve[1]", "reserve[1]/take", "reserve", "hotel/book"):
                 watch.step_done(path)
             watch.step_done("reserve[1]", undone=True)
-        terminal.flush()
-        shown = os.read(ours, 65536).decode()
-    os.close(ours)
+    shown = everything_shown(ours)
     # Then those at the top are counted, each map for itself
     assert "steps" in shown and "1/?" in shown
     assert "reserve elements" in shown and "2/?" in shown
