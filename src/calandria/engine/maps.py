@@ -102,6 +102,7 @@ def advance_map(plan: MapPlan, state: MapState, event: MapEvent) -> tuple[MapSta
     """Return the state after `event`, and what is to be done now; see `advance`."""
     if state.phase is Phase.DONE:
         return state, []
+    commands: list[Command] = []
     match event:
         case Began():
             commands = _next_element(state)

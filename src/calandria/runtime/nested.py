@@ -209,12 +209,12 @@ class NestedWork:
         with self._lock:
             self._refuse_closed()
             record = self._match(target, text)
-            if record is not None:
-                self._asked_for.add(_key_of(record))
-            else:
+            if record is None:
                 self._count += 1
                 key = f"{MARK}{self._count}:{target.name}"
-                self._asked_for.add(key)
+            else:
+                key = _key_of(record)
+            self._asked_for.add(key)
         if record is not None:
             return self._reopen(target, record, values)
         self._environment.nested_targets[f"{self._slot.path}/{key}"] = target

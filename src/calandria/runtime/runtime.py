@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
@@ -240,8 +241,8 @@ class Runtime(AbstractContextManager["Runtime"]):
     async def in_thread(self, call: Callable[..., T], *arguments: Any) -> T:
         """Perform a blocking call in a thread of the pool."""
         loop = asyncio.get_running_loop()
-        context = contextvars.copy_context()
-        return await loop.run_in_executor(self.pool, context.run, call, *arguments)
+        in_context = partial(contextvars.copy_context().run, call, *arguments)
+        return await loop.run_in_executor(self.pool, in_context)
 
     def pause(self, seconds: float) -> None:
         """Wait a moment before looking again."""
