@@ -301,7 +301,7 @@ class Run:
         Raises `WaitTimeout` after `timeout` (seconds or `timedelta`; `None`: never); it goes on.
         """
         for pause in self._looks(timeout):
-            found = await self._runtime.in_thread(self._ended)
+            found = await self._runtime.look(self._ended)
             if found is not None:
                 return found
             await asyncio.sleep(pause)

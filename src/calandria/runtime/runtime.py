@@ -43,6 +43,7 @@ from calandria.runtime.run import Run
 from calandria.runtime.runner import Runner
 from calandria.runtime.session import Services
 from calandria.runtime.settings import Settings
+from calandria.runtime.threads import Threads
 from calandria.runtime.units import stored_definition
 from calandria.runtime.worker import Worker
 from calandria.statuses import RunStatus
@@ -56,6 +57,8 @@ DEFAULT_STORAGE = "sqlite:///calandria.db"
 PAGE = 200
 MANY_THREADS = 10_000
 """A bound no process reaches: a nested wait must never be for a thread of its own pool."""
+FEW_THREADS = 2
+"""For short looks at the storage, however many wait for them on event loops."""
 
 default_registry = TypeRegistry()
 register_map_result(default_registry)
@@ -114,8 +117,8 @@ class Runtime(AbstractContextManager["Runtime"]):
         self.wakeups = Wakeups(_wake_directory(self.storage_url))
         self.jobs = self._job_backend(jobs)
         self._owner = (os.getpid(), owner_name())
-        self._pool: tuple[int, ThreadPoolExecutor] | None = None
-        self._lock = threading.Lock()
+        self._threads = Threads(MANY_THREADS, "calandria")
+        self._looking = Threads(FEW_THREADS, "calandria-look")
         self._prepared = False
         self._closed = False
         self._learned: weakref.WeakSet[ReactorDefinition] = weakref.WeakSet()
@@ -145,14 +148,7 @@ class Runtime(AbstractContextManager["Runtime"]):
     @property
     def pool(self) -> ThreadPoolExecutor:
         """The threads for bodies that may not run in the caller's, and for blocking calls."""
-        found = self._pool
-        if found is None or found[0] != os.getpid():
-            with self._lock:
-                found = self._pool
-                if found is None or found[0] != os.getpid():
-                    pool = ThreadPoolExecutor(MANY_THREADS, thread_name_prefix="calandria")
-                    found = self._pool = (os.getpid(), pool)
-        return found[1]
+        return self._threads.pool
 
     def prepare(self) -> None:
         """Make the storage ready; raises `SchemaOutdated` or `StorageError`."""
@@ -243,6 +239,10 @@ class Runtime(AbstractContextManager["Runtime"]):
         loop = asyncio.get_running_loop()
         in_context = partial(contextvars.copy_context().run, call, *arguments)
         return await loop.run_in_executor(self.pool, in_context)
+
+    async def look(self, call: Callable[[], T]) -> T:
+        """Perform a short look at the storage in one of a few threads that many waits share."""
+        return await asyncio.get_running_loop().run_in_executor(self._looking.pool, call)
 
     def pause(self, seconds: float) -> None:
         """Wait a moment before looking again."""
@@ -364,8 +364,8 @@ class Runtime(AbstractContextManager["Runtime"]):
         self._closed = True
         self.keeper.close()
         self.loop.close()
-        if self._pool is not None and self._pool[0] == os.getpid():
-            self._pool[1].shutdown(wait=False)
+        self._threads.close()
+        self._looking.close()
         self.jobs.close()
         self.services.store.close()
 
@@ -386,8 +386,8 @@ class Runtime(AbstractContextManager["Runtime"]):
 
     def _start_anew(self) -> None:
         """In a forked child: the parent's threads are not here, nor whoever held its locks."""
-        self._lock = threading.Lock()
-        self._pool = None
+        self._threads.start_anew()
+        self._looking.start_anew()
         self.loop.forget()
         self.wakeups.forget()
         for worker in self.workers:

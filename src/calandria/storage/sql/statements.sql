@@ -309,8 +309,7 @@ ORDER BY j.due, j.run_id LIMIT 1
 DELETE FROM calandria_jobs WHERE run_id = :run_id
 
 -- name: delete_useless_jobs
--- Jobs whose run is gone, and those due at no time that makes sense: damaged rows, which would keep
--- the sweep from giving their run another. Text counts as more than any number.
+-- Jobs whose run is gone, and those due at no time that makes sense (text is above any number).
 DELETE FROM calandria_jobs
 WHERE run_id NOT IN (SELECT run_id FROM calandria_runs) OR due > :clock_now + :longest
 
