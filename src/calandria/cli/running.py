@@ -15,9 +15,12 @@ from calandria.cli.opening import open_runtime
 from calandria.cli.options import AsJson, GlobalOptions, Modules
 from calandria.cli.progress import Watch
 from calandria.cli.report import failure_line, rollback_lines
+from calandria.cli.worker_report import is_alive
 from calandria.definition.node_definition import ReactorDefinition
 from calandria.definition.reactors import BoundReactor
-from calandria.results import Failure, Halt, Paused, Result, Skipped, Success
+from calandria.jobs.embedded import EmbeddedJobs
+from calandria.results import Dispatched, Failure, Halt, Paused, Result, Skipped, Success
+from calandria.runtime.runtime import Runtime
 
 
 def run(
@@ -63,6 +66,17 @@ def run(
             )
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         tell_result(result, found.definition(), as_json=as_json)
+        if not as_json and isinstance(result, Dispatched) and _lies_idle(runtime, result.run_id):
+            module = reactor.partition(":")[0]
+            err().print(f"No worker is alive. Start one: calandria worker {module}", soft_wrap=True)
+
+
+def _lies_idle(runtime: Runtime, run_id: str) -> bool:
+    """Tell whether a run waits for workers of which none is alive."""
+    if not isinstance(runtime.jobs, EmbeddedJobs) or runtime.find(run_id).lease_owner is not None:
+        return False
+    now = runtime.services.clock.now()
+    return not any(is_alive(report, now) for report in runtime.job_store.list_workers())
 
 
 def tell_result(

@@ -51,6 +51,16 @@ def report(runtime: Runtime, owner: str, **changes: object) -> None:
     runtime.job_store.report_worker(WorkerReport(**known))  # type: ignore[arg-type]
 
 
+def test_a_dispatched_run_without_a_worker_says_how_to_start_one(
+    calandria: Invoke, runtime: Runtime
+) -> None:
+    nobody = calandria("run", f"{OFFICE}:Token")
+    assert nobody.out.startswith("dispatched  ")
+    assert nobody.err == f"No worker is alive. Start one: calandria worker {OFFICE}\n"
+    report(runtime, "ship:7:a")
+    assert calandria("run", f"{OFFICE}:Token").err == ""
+
+
 def test_a_parked_run_is_running_and_says_what_it_waits_for(
     calandria: Invoke, runtime: Runtime
 ) -> None:
