@@ -104,7 +104,7 @@ class Execution:
         self._timers: list[tuple[float, int, Level, QueueEvent]] = []
         self._tie = itertools.count()
         self._told: set[Stopping] = set()
-        self._opener = Opener(self)
+        self.opener = Opener(self)
         self.settler = Settler(self)
         self._finisher = Finisher(self)
         self._spawner = Spawner(self)
@@ -260,7 +260,7 @@ class Execution:
             case NodeKind.AWAIT:
                 self.post(level, LookAgain(name))
             case NodeKind.COMPOSE | NodeKind.MAP:
-                yield from self._opener.open_forward(level, name, slot, restored=recovery)
+                yield from self.opener.open_forward(level, name, slot, restored=recovery)
 
     def _note_start(
         self, level: Level, name: str, slot: Slot, attempt: int, recovery: bool
@@ -367,7 +367,7 @@ class Execution:
         self.journal.event(f"{action}.started", slot.path)
         if level.kind_of(name) is not NodeKind.STEP:
             self.journal.step_notice("undo_started", level, name, slot)
-            yield from self._opener.open_backward(level, name, slot)
+            yield from self.opener.open_backward(level, name, slot)
             return
         body = bodies.backward_body(self.environment, level, name, state, slot, action)
         hook = "undo_started" if action == "undo" else "compensation_started"
@@ -385,7 +385,7 @@ class Execution:
     def _find(self, level: Level, command: FindOutstanding) -> Steps:
         assert isinstance(level, MapLevel)
         yield from self.journal.flush()
-        found = yield from self._opener.find(level, command)
+        found = yield from self.opener.find(level, command)
         self.post(level, NoneLeft() if found is None else Found(*found))
 
     def _undo_all(self, level: Level) -> None:

@@ -49,7 +49,7 @@ class Finisher:
             value = level.value
         self._execution.end(level)
         if level is self._execution.root:
-            self._end_root(level, command, value)
+            yield from self._end_root(level, command, value)
         else:
             self._end_nested(level, command, value)
 
@@ -77,8 +77,11 @@ class Finisher:
             step=level.scope or None,
         )
 
-    def _end_root(self, level: Level, command: Finish, value: Value | None) -> None:
-        stopped = command.ending in (Ending.CANCELLED, Ending.ABORTED)
+    def _end_root(self, level: Level, command: Finish, value: Value | None) -> Steps:
+        pending: str | None = None
+        if command.ending in (Ending.CANCELLED, Ending.ABORTED):
+            yield from self._execution.journal.flush()
+            pending = yield from self._execution.opener.pending_below(level)
         self._execution.outcome = LevelOutcome(
             ending=command.ending,
             incomplete=command.incomplete,
@@ -86,7 +89,7 @@ class Finisher:
             failure=level.failure,
             halt_reason=level.halt_reason,
             rollback_failures=level.rollback_failures,
-            pending_compensation=pending_compensation(level) if stopped else None,
+            pending_compensation=pending,
             interruption=self._environment.session.interruption,
         )
 

@@ -14,11 +14,13 @@ from calandria.errors import CalandriaError
 from calandria.plan.model import NodeKind
 from calandria.results import RollbackFailure, describe_exception
 from calandria.runtime.effects import Effect, Io
+from calandria.runtime.endings import pending_compensation
 from calandria.runtime.environment import undo_asked
 from calandria.runtime.levels import Level, MapLevel, ReactorLevel
 from calandria.runtime.restoring import find_outstanding, restore_map_level, restore_reactor
 from calandria.runtime.slots import Slot
 from calandria.runtime.values import load_inputs
+from calandria.statuses import StepStatus
 
 if TYPE_CHECKING:
     from calandria.runtime.execution import Execution
@@ -93,6 +95,21 @@ class Opener:
             redacted_inputs=level.redacted(name),
         )
 
+    def pending_below(self, level: Level) -> Generator[Effect, Any, str | None]:
+        """Find a step that was cut off or failed, and not compensated, below a restored level.
+
+        What stopped the run took up no level but the outermost: the journal knows of the rest.
+        """
+        found = pending_compensation(level)
+        if found is not None:
+            return found
+        for name in _cut_off_below(level):
+            below = yield from self._restore(level, name, level.slot(name))
+            found = yield from self.pending_below(below)
+            if found is not None:
+                return found
+        return None
+
     def _restore(self, level: Level, name: str, slot: Slot) -> Generator[Effect, Any, Level]:
         environment = self._environment
         below: Level
@@ -119,3 +136,21 @@ class Opener:
         # the first failure, which is none of its steps' if what it returns could not be had
         below.failure = slot.failure or below.failure
         return below
+
+
+def _cut_off_below(level: Level) -> list[str]:
+    """Return the steps of a level that hold a level of their own and were cut off."""
+    if isinstance(level, MapLevel):
+        step = level.state.step
+        element = level.kind_of("") is NodeKind.COMPOSE
+        return [str(level.state.index)] if element and _cut_off(step) else []
+    assert isinstance(level, ReactorLevel)
+    return [
+        name
+        for name, state in level.state.nodes.items()
+        if level.kind_of(name) in (NodeKind.COMPOSE, NodeKind.MAP) and _cut_off(state)
+    ]
+
+
+def _cut_off(step: NodeState | None) -> bool:
+    return step is not None and step.status is StepStatus.STARTED

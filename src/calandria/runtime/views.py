@@ -15,7 +15,7 @@ StepKind = Literal["step", "compose", "map", "element", "nested"]
 
 @dataclass(frozen=True)
 class TraceEntry:
-    """One line of a run's trace. `sequence` rises by one; `at` is by the wall clock, in UTC."""
+    """One line of a run's trace. `sequence` rises; `at` is by the wall clock, in UTC."""
 
     sequence: int
     at: datetime
