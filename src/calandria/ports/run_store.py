@@ -4,6 +4,9 @@ Every write of a run's state goes through `commit`, is atomic, and names the epo
 was made under; the store refuses an older epoch. Values are text that the codec made: a store
 never looks inside. Instants are seconds since 1970 by the wall clock and are data only. Leases
 are timed by the store's own clock, which no caller can move.
+
+What every commit is made of is not frozen, though nobody changes it: freezing a record doubles the
+cost of making it.
 """
 
 from __future__ import annotations
@@ -75,7 +78,7 @@ class StoredRun:
         return self.run.header
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class StepProgress:
     """The part of a step's record that changes."""
 
@@ -101,7 +104,7 @@ class StepProgress:
     finished_at: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class StepRecord:
     """One step of a run.
 
@@ -119,7 +122,7 @@ class StepRecord:
     progress: StepProgress
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class StepUpdate:
     """A change to a step already recorded: everything in `progress` replaces what was there."""
 
@@ -127,9 +130,12 @@ class StepUpdate:
     progress: StepProgress
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Event:
-    """One line of a run's trace. `sequence` rises by one within a run, from 1."""
+    """One line of a run's trace.
+
+    `sequence` rises within a run, from 1. Concurrent work that a crash cut off may leave a gap.
+    """
 
     sequence: int
     at: float
@@ -164,7 +170,7 @@ class CoordinationChanges:
     now: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Changes:
     """What one commit writes. `release` lets go of the lease in the same commit.
 

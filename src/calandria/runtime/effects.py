@@ -56,21 +56,21 @@ class Settlement:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Io:
     """Perform a blocking call on the storage and send back what it returns, or throw its error."""
 
     call: Callable[[], Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Start:
     """Begin to perform a body; nothing is sent back."""
 
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Next:
     """Send back the `Settlement` of the next body to end.
 

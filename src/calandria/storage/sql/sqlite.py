@@ -34,7 +34,11 @@ _ERRORS = (sqlite3.Error, OSError, UnicodeEncodeError, OverflowError)
 
 
 class SqliteSession:
-    """Statements on one connection."""
+    """Statements on one connection.
+
+    No cursor is kept from one to the next: it would keep its statement, and that the file open in
+    a connection that was closed for a fork.
+    """
 
     __slots__ = ("_clock", "_connection")
 
