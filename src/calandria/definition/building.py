@@ -188,7 +188,9 @@ def _result_type(found: WiredNode) -> object:
 def _returns(reactor: type[Reactor], around: Surroundings) -> Reference:
     declared: object = reactor.returns
     if declared is None:
-        return Reference(StepRoot(list(around.nodes)[-1]))
+        names = list(around.nodes)
+        awaited = [step for step in names if around.nodes[step].kind is not NodeKind.SPAWN]
+        return Reference(StepRoot((awaited or names)[-1]))
     name = readable_name(reactor)
     with locating(name, "returns"):
         if isinstance(declared, (DeclaredNode, Reference)):

@@ -316,10 +316,12 @@ class Execution:
         slot, now = level.slot(name), self.environment.clock.now()
         if delay is None:
             delay = 0.0 if slot.due_at is None else max(slot.due_at - now, 0.0)
-            # a wall clock that was set back must not make a step wait longer than it ever would
-            delay = min(
-                delay, level.node(name).retry.delay_after(level.node_state(name).attempts, 1.0)
-            )
+            state = level.node_state(name)
+            longest = level.node(name).retry.delay_after(state.attempts, 1.0)
+            if delay > longest:
+                # the wall clock was set back: the time it shows now is what counts from here on
+                delay, slot.due_at = longest, now + longest
+                self.journal.mark(level, name, state, slot)
         else:
             slot.due_at = now + delay
             assert slot.failure is not None
