@@ -34,6 +34,7 @@ from calandria.runtime.endings import LevelOutcome, Suspension
 from calandria.runtime.environment import Environment
 from calandria.runtime.journal import Journal
 from calandria.runtime.levels import Level
+from calandria.runtime.needs import Needs
 from calandria.runtime.slots import decode_failure, encode_failure
 from calandria.runtime.values import as_message, scrub
 from calandria.statuses import RollbackState, RunStatus
@@ -66,6 +67,8 @@ class Concluder:
         self._end_status = RunStatus.FAILED
         self._left: list[RollbackFailure] = []
         self._result: Result[Any] | None = None
+        self.needs: Needs | None = None
+        """What the run's reactor declares: its positions end with the run, taken or not."""
 
     def resuming(self, header: RunHeader) -> None:
         """Note how the run stood when it was taken up."""
@@ -150,7 +153,7 @@ class Concluder:
         if coordinated and outcome.ending in (Ending.UNDONE, Ending.FAILED):
             # what could not be undone is still done, and keeps its mark
             pending.unmark_all_but = [failure.step for failure in outcome.rollback_failures]
-        needs = session.requests.get("")
+        needs = self.needs
         if needs is None:
             return
         if header.status is RunStatus.COMPLETED:

@@ -14,6 +14,7 @@ from calandria.ports.coordination import (
     Granted,
     Refusal,
     Refused,
+    TurnEnd,
     Wait,
 )
 from calandria.results import Failure, Halt
@@ -101,9 +102,17 @@ class Gates:
 
     def leave(self, session: Session) -> None:
         """Let go of what a run took whose record was never made."""
-        if session.holds.remove(""):
-            self.store.release(session.run_id, "")
+        needs = session.requests.pop("", None)
+        if needs is not None:
+            session.holds.remove("")
+            now = self._runtime.services.clock.now()
+            ends = self.turn_ends(needs, failed=False)
+            self.store.settle(session.run_id, "", marks=[], turn_ends=ends, now=now)
             self._runtime.released()
+
+    def turn_ends(self, needs: Needs | None, *, failed: bool) -> list[TurnEnd]:
+        """Return the ends of a run's own positions in ordered sequences."""
+        return [] if needs is None else [TurnEnd(key, "", failed) for key, _, _ in needs.turns]
 
     def adopt(self, session: Session) -> None:
         """Take over the live holds of a run that is taken up; drop those that protect no work."""

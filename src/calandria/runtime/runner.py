@@ -31,6 +31,7 @@ from calandria.errors import (
 from calandria.ports.middleware import RunInfo
 from calandria.ports.run_store import (
     Changes,
+    CoordinationChanges,
     JobRequest,
     KeyedRun,
     Lease,
@@ -199,6 +200,7 @@ class Runner:
         state = new_level(definition.plan, definition.plan.hand_off)
         level = ReactorLevel(definition, state, seen, redacted_inputs=redacted)
         concluder = Concluder(environment, definition)
+        concluder.needs = needs
         execution = Execution(
             environment,
             level,
@@ -392,8 +394,12 @@ class Runner:
             jobs=jobs,
             release=True,
             now=now,
+            coordination=CoordinationChanges(
+                [""], turn_ends=self._gates.turn_ends(job.needs, failed=True), now=now
+            ),
         )
         self._services.store.commit(taken.lease, changes)
+        self._runtime.released()
         self._runtime.enqueue(jobs)
 
     def _going_on(self, taken: TakenLease) -> MapEvent:
@@ -549,7 +555,7 @@ class Runner:
         execution.journal.notice("lease_taken", environment.run)
         execution.journal.notice("run_started", environment.run)
         parallel = plan_is_parallel(definition.plan)
-        needs = self._gates.needs(definition, inputs)
+        needs = concluder.needs = self._gates.needs(definition, inputs)
         return Job(environment, execution, parallel, concluder, needs=needs)
 
     def _fit(self, definition: ReactorDefinition, stored: StoredRun, event: MapEvent) -> Fit:

@@ -186,8 +186,13 @@ class Runtime(AbstractContextManager["Runtime"]):
 
     @property
     def performs_here(self) -> bool:
-        """Whether this process performs jobs: local reactors can be dispatched then."""
-        return bool(self.workers) or isinstance(self.jobs, ImmediateJobs)
+        """Whether this process performs jobs: local reactors can be dispatched then.
+
+        With a storage that no other process reaches, none but this one ever could.
+        """
+        if bool(self.workers) or isinstance(self.jobs, ImmediateJobs):
+            return True
+        return not self.services.store.capabilities.multi_process
 
     def enqueue(self, jobs: Sequence[JobRequest]) -> None:
         """Have workers look at runs whose jobs were just committed."""
