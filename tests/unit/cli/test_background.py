@@ -67,11 +67,12 @@ def test_a_parked_run_is_running_and_says_what_it_waits_for(
     # Given a run whose retry is due in ten minutes
     run_id = enqueue(calandria, "Order", "-i", "number=3")
     worker = runtime.start_worker(threads=1)
-    units = [child.id for child in runtime.find(run_id).children]
-    for unit in units:
-        runtime.find(unit).wait(30)
     while not runtime.find(run_id).waiting_on:
         runtime.pause(0.01)
+    units = [child.id for child in runtime.find(run_id).children]
+    assert len(units) == 2
+    for unit in units:
+        runtime.find(unit).wait(30)
     worker.stop()
     # Then it is listed as running
     (listed,) = calandria("runs", "--json").data
