@@ -25,7 +25,10 @@ from calandria import (
 )
 from calandria.definition.context import StepContext
 from tests.unit.background import reactors
-from tests.unit.background.helping import result_of
+from tests.unit.background.helping import result_of, run_of
+
+on_file = pytest.mark.parametrize("storage", ["file"], indirect=True)
+"""In memory no other process could perform a job, so nothing needs to be importable."""
 
 
 def local(point: str) -> type[Reactor]:
@@ -66,6 +69,7 @@ POINTS = ["Background", "After", "Before", "SpawnsStep", "SpawnsReactor", "Compo
 
 
 @pytest.mark.parametrize("point", POINTS)
+@on_file
 def test_a_local_reactor_is_refused_before_anything_is_recorded(
     runtime: Runtime, notes: list[str], point: str
 ) -> None:
@@ -95,6 +99,7 @@ def test_a_local_reactor_is_performed_at_once(storage: str, notes: list[str], po
         assert result.ok
 
 
+@on_file
 def test_a_reactor_of_the_main_module_is_refused(runtime: Runtime) -> None:
     class Script(reactors.Whole):
         pass
@@ -120,6 +125,7 @@ def test_what_a_modules_own_function_makes_is_importable(
         del sys.modules[module.__name__]
 
 
+@on_file
 def test_an_importable_reactor_that_spawns_a_local_one_is_refused(runtime: Runtime) -> None:
     class Local(Reactor):
         work = step(reactors.Note)
@@ -138,6 +144,7 @@ def test_an_importable_reactor_that_spawns_a_local_one_is_refused(runtime: Runti
         del reactors.Importable  # type: ignore[attr-defined]
 
 
+@on_file
 def test_nested_work_that_would_spawn_a_local_unit_fails_its_step(
     runtime: Runtime, notes: list[str]
 ) -> None:
@@ -154,3 +161,20 @@ def test_nested_work_that_would_spawn_a_local_unit_fails_its_step(
     assert isinstance(result, Success) and "cannot be dispatched" in result.value
     (run,) = runs()
     assert list(run.children) == []
+
+
+@pytest.mark.parametrize("storage", ["memory"], indirect=True)
+def test_in_memory_a_local_reactor_waits_for_a_worker_of_this_process(
+    runtime: Runtime, notes: list[str]
+) -> None:
+    class Local(Reactor):
+        background = True
+
+        @step
+        def work(*, context: StepContext) -> None:
+            notes.append("worked")
+
+    run = run_of(runtime, Local.run())
+    runtime.start_worker(1)
+    assert run.wait(10) == Success(None)
+    assert notes == ["worked"]
