@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from calandria.coordination.operating import reach_sequences_with
 from calandria.coordination.primitives import Lock, OrderedLock, Period, RateLimit, Semaphore
 from calandria.definition.execution import make_executor_with
 from calandria.definition.hand_off import after, before
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from calandria.runtime.map_result import MapResult
     from calandria.runtime.run import Run
     from calandria.runtime.runtime import Runtime, configure, register, runs
+    from calandria.runtime.sequences import RuntimeSequences
     from calandria.runtime.settings import Settings
     from calandria.runtime.worker import Worker
 
@@ -160,6 +162,16 @@ def _make_executor() -> RuntimeExecutor:
 
 
 make_executor_with(_make_executor)
+
+
+def _reach_sequences(runtime: Runtime | None) -> RuntimeSequences:
+    from calandria.runtime.runtime import runtime_of
+    from calandria.runtime.sequences import RuntimeSequences
+
+    return RuntimeSequences(runtime_of(runtime))
+
+
+reach_sequences_with(_reach_sequences)
 
 
 def __getattr__(name: str) -> object:

@@ -8,6 +8,7 @@ import typer
 
 from calandria.cli import definitions, inspecting, keeping, running, steering, working
 from calandria.cli.group import Commands
+from calandria.cli.keys import keys
 from calandria.cli.options import GlobalOptions
 
 app = typer.Typer(
@@ -57,6 +58,7 @@ app.command("recover")(steering.recover)
 app.command("worker")(working.worker)
 app.command("workers")(working.workers)
 app.command("sweep")(working.sweep)
+app.add_typer(keys, name="keys")
 app.command("draw")(definitions.draw)
 app.command("check")(definitions.check)
 app.command("migrate")(keeping.migrate)

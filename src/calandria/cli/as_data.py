@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from calandria.cli.console import jsonable
+from calandria.ports.coordination import Hold
 from calandria.ports.jobs import WorkerReport
 from calandria.results import (
     Dispatched,
@@ -35,9 +36,9 @@ def run_data(run: Run) -> Data:
         "needs_attention": run.needs_attention,
         "waiting_on": run.waiting_on,
         "idempotency_key": run.idempotency_key,
-        "created_at": _instant(run.created_at),
-        "updated_at": _instant(run.updated_at),
-        "finished_at": _instant(run.finished_at),
+        "created_at": instant_data(run.created_at),
+        "updated_at": instant_data(run.updated_at),
+        "finished_at": instant_data(run.finished_at),
     }
 
 
@@ -49,6 +50,7 @@ def run_details(run: Run) -> Data:
         "inputs": jsonable(run.inputs),
         "failure": None if run.failure is None else failure_data(run.failure),
         "pending_compensation": run.pending_compensation,
+        "holds": [hold_data(hold, datetime.now(UTC)) for hold in run.holds],
         "ready_interrupts": jsonable(run.ready_interrupts),
         "children": [child.id for child in run.children],
         "epoch": run.epoch,
@@ -84,8 +86,8 @@ def step_data(step: StepView, run: Run, children: frozenset[str]) -> Data:
         "rollback": step.rollback.value,
         "attempts": step.attempts,
         "recoveries": step.recoveries,
-        "started_at": _instant(step.started_at),
-        "finished_at": _instant(step.finished_at),
+        "started_at": instant_data(step.started_at),
+        "finished_at": instant_data(step.finished_at),
         "inputs": jsonable(step.inputs),
         "result": jsonable(step.result),
         "error": None if step.error is None else failure_data(step.error),
@@ -98,10 +100,24 @@ def trace_data(entry: TraceEntry) -> Data:
     """Return one line of a run's trace."""
     return {
         "sequence": entry.sequence,
-        "at": _instant(entry.at),
+        "at": instant_data(entry.at),
         "kind": entry.kind,
         "path": entry.path,
         "data": jsonable(entry.data),
+    }
+
+
+def hold_data(hold: Hold, now: datetime) -> Data:
+    """Return one hold; `until` is when it lapses unless its process renews it."""
+    return {
+        "key": hold.key,
+        "kind": hold.kind.value,
+        "run": hold.execution,
+        "path": hold.path,
+        "step": hold.label,
+        "token": hold.token,
+        "since": instant_data(datetime.fromtimestamp(hold.acquired_at, UTC)),
+        "until": instant_data(now + timedelta(seconds=hold.expires_in)),
     }
 
 
@@ -132,8 +148,8 @@ def worker_data(report: WorkerReport, *, alive: bool) -> Data:
         "draining": report.draining,
         "running": list(report.running),
         "performed": report.performed,
-        "started_at": _instant(datetime.fromtimestamp(report.started_at, UTC)),
-        "seen_at": _instant(datetime.fromtimestamp(report.seen_at, UTC)),
+        "started_at": instant_data(datetime.fromtimestamp(report.started_at, UTC)),
+        "seen_at": instant_data(datetime.fromtimestamp(report.seen_at, UTC)),
     }
 
 
@@ -181,5 +197,6 @@ def outcome_of(result: Result[Any]) -> str:
     return _OUTCOMES[type(result)]
 
 
-def _instant(instant: datetime | None) -> str | None:
+def instant_data(instant: datetime | None) -> str | None:
+    """Return an instant as text."""
     return None if instant is None else instant.isoformat()

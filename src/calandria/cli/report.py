@@ -110,6 +110,10 @@ def _header_lines(run: Run) -> Iterator[tuple[str, Text | str]]:
                 yield "left", Text(line, style=_STYLES[Tone.FAILED])
     if run.pending_compensation is not None:
         yield "pending", f"compensate of {one_line(run.pending_compensation)}"
+    for hold in run.holds:
+        where = f"for {hold.path}" if hold.path else "for the whole run"
+        since = instant(datetime.fromtimestamp(hold.acquired_at, UTC))
+        yield "holds", one_line(f"{hold.kind.value} {hold.key} {where}, since {since}")
     if waiting := waits(run):
         yield "waits for", Text(waiting, style=_STYLES[Tone.WAITING])
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from calandria.coordination.keys import Key, fields_of
+from calandria.coordination.operating import sequences_of
 from calandria.errors import DefinitionError
+from calandria.ports.coordination import SequencePosition
+
+if TYPE_CHECKING:
+    from calandria.runtime.runtime import Runtime
 
 Duration: TypeAlias = float | timedelta
 
@@ -202,6 +207,33 @@ class OrderedLock:
         _check_key(self, self.key)
         timeout = _seconds(self, "poison_timeout", self.poison_timeout, SHORTEST_TTL)
         object.__setattr__(self, "poison_timeout", timeout)
+
+    @staticmethod
+    def peek(key: str, *, runtime: Runtime | None = None) -> Sequence[SequencePosition]:
+        """Return the positions of the sequence under `key`, in order; none if it has drained.
+
+        `key` is what the template became, as in `"account:7"`. Positions that are done stay until
+        nobody in the sequence waits or works. `runtime` is the one to use instead of the default.
+        """
+        return sequences_of(runtime).peek(key)
+
+    @staticmethod
+    def skip(key: str, position: int, *, runtime: Runtime | None = None) -> bool:
+        """Pass a position that holds up the others; return false if there is none to pass.
+
+        For one whose execution will not go on. It ends skipped, reason `ordered_lock_stale`,
+        should it ask for its turn after all; if it works now, the next works beside it.
+        """
+        return sequences_of(runtime).skip(key, position)
+
+    @staticmethod
+    def reset(key: str, *, runtime: Runtime | None = None) -> int:
+        """Forget the whole sequence under `key`, failures included; return how many positions.
+
+        Executions that still wait get new positions in the order in which they next ask; one that
+        works now no longer keeps the others out.
+        """
+        return sequences_of(runtime).reset(key)
 
 
 Primitive: TypeAlias = Lock | Semaphore | RateLimit | Period | OrderedLock

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+TURN_PREFIX = "turn:"
+"""What a key waited for begins with when it is a turn in an ordered sequence."""
+
 
 class HoldKind(str, Enum):
     """What kind of hold it is."""
@@ -254,6 +257,10 @@ class CoordinationStore(Protocol):
 
     def waiters(self) -> Sequence[Waiter]:
         """Return the runs that wait for keys, the longest wait first."""
+        ...
+
+    def sequence_keys(self) -> Sequence[str]:
+        """Return the keys of the ordered sequences that have not drained, in order."""
         ...
 
     def sequence(self, key: str) -> Sequence[SequencePosition]:

@@ -27,6 +27,7 @@ from calandria.errors import (
     SemaphoreFull,
 )
 from calandria.ports.coordination import (
+    TURN_PREFIX,
     AcquireRequest,
     HoldKind,
     HoldRequest,
@@ -197,4 +198,4 @@ def contention_error(
 
 def wait_key(refused: Refused) -> str:
     """Return what a parked run is noted to wait for."""
-    return f"turn:{refused.key}" if refused.reason is Refusal.TURN else refused.key
+    return f"{TURN_PREFIX}{refused.key}" if refused.reason is Refusal.TURN else refused.key

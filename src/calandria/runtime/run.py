@@ -116,6 +116,8 @@ class Run:
     @property
     def holds(self) -> tuple[Hold, ...]:
         """The coordination keys the run holds, each with its path, token and time left."""
+        if getattr(self._runtime.store, "coordination", None) is None:
+            return ()
         return tuple(self._runtime.gates.store.holds(execution=self.id))
 
     @property

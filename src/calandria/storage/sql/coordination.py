@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from calandria.ports.coordination import (
+    TURN_PREFIX,
     AcquireRequest,
     Granted,
     Hold,
@@ -21,7 +22,6 @@ from calandria.storage.sql.database import Database, Session
 from calandria.storage.sql.hold_table import acquire, hold_of
 from calandria.storage.sql.job_table import add_job
 from calandria.storage.sql.sequence_table import (
-    TURN_PREFIX,
     assign_position,
     end_turn,
     forget_sequence,
@@ -141,6 +141,11 @@ class SqlCoordination:
         with self._database.read() as session:
             return [Waiter(*row) for row in session.rows(STATEMENTS["waiters"], {})]
 
+    def sequence_keys(self) -> Sequence[str]:
+        """Return the keys of the ordered sequences that have not drained, in order."""
+        with self._database.read() as session:
+            return [key for (key,) in session.rows(STATEMENTS["sequence_keys"], {})]
+
     def sequence(self, key: str) -> Sequence[SequencePosition]:
         """Return the positions of an ordered sequence, in order."""
         with self._database.read() as session:
@@ -152,15 +157,21 @@ class SqlCoordination:
         with self._database.write() as session:
             passed = pass_position(session, key, position, session.lease_time)
             if passed:
-                _wake(session, TURN_PREFIX + key)
+                _wake_sequence(session, key)
         return passed
 
     def reset(self, key: str) -> int:
         """Forget a whole sequence; return how many positions it had."""
         with self._database.write() as session:
             count = forget_sequence(session, key)
-            _wake(session, TURN_PREFIX + key)
+            _wake_sequence(session, key)
         return count
+
+
+def _wake_sequence(session: Session, key: str) -> None:
+    """Have everybody looked at who is parked for a turn: passed, next, or without a position."""
+    for (run_id,) in session.rows(STATEMENTS["parked_for"], {"key": TURN_PREFIX + key}):
+        add_job(session, JobRequest(run_id))
 
 
 def write_coordination(session: Session, execution: str, changes: CoordinationChanges) -> None:

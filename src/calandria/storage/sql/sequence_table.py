@@ -6,9 +6,6 @@ from calandria.ports.coordination import AcquireRequest, Refusal, Refused, TurnE
 from calandria.storage.sql.database import Session
 from calandria.storage.sql.statements import STATEMENTS, Value
 
-TURN_PREFIX = "turn:"
-"""What a key waited for begins with when it is a turn in a sequence."""
-
 
 def assign_position(
     session: Session, request: AcquireRequest, key: str, time: dict[str, Value]

@@ -513,6 +513,16 @@ WHERE sequence_key = :key AND (state = 'waiting' OR state = 'active') LIMIT 1
 SELECT position, execution, path, state, label FROM calandria_positions
 WHERE sequence_key = :key ORDER BY position
 
+-- name: parked_for
+-- The runs under way that wait for a key, the longest wait first.
+SELECT w.run_id FROM calandria_waiters AS w JOIN calandria_runs AS r ON r.run_id = w.run_id
+WHERE w.wait_key = :key AND r.finished_at IS NULL
+ORDER BY w.since, w.run_id
+
+-- name: sequence_keys
+-- Sequences that have not drained.
+SELECT sequence_key FROM calandria_sequences ORDER BY sequence_key
+
 -- name: drain_positions
 -- A sequence whose positions are all done.
 DELETE FROM calandria_positions WHERE sequence_key = :key
