@@ -156,9 +156,9 @@ class SqliteDatabase:
                 with self._turnstile:
                     try:
                         self._refuse_replaced()
-                        until_free(lambda: connection.execute("BEGIN IMMEDIATE"))
+                        until_free(connection.execute, "BEGIN IMMEDIATE")
                         yield SqliteSession(connection, self._clock)
-                        until_free(lambda: connection.execute("COMMIT"))
+                        until_free(connection.execute, "COMMIT")
                     except BaseException:
                         self._roll_back(connection)
                         raise

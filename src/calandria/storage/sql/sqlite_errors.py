@@ -7,10 +7,11 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from calandria.errors import SchemaOutdated, StorageError
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 # SQLITE_PROTOCOL is what a reader gets that lost too many races for a place in the log.
@@ -38,15 +39,15 @@ _REMEDIES = {
 }
 
 
-def until_free(action: Callable[[], T]) -> T:
-    """Return what `action` returns, trying again for as long as SQLite says it is busy.
+def until_free(action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return what `action` returns, given the rest, trying again for as long as SQLite says it is busy.
 
     SQLite's own waiting does not cover every case: recovery of a log, the switch to one, and a
     file that is just being closed elsewhere answer "busy" at once.
     """
     while True:
         try:
-            return action()
+            return action(*args, **kwargs)
         except sqlite3.OperationalError as error:
             if primary_code(error) not in _BUSY:
                 raise
