@@ -40,7 +40,7 @@ _REMEDIES = {
 
 
 def until_free(action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Return what `action` returns, given the rest, trying again for as long as SQLite says it is busy.
+    """Return what `action(*args)` returns, trying again for as long as SQLite says it is busy.
 
     SQLite's own waiting does not cover every case: recovery of a log, the switch to one, and a
     file that is just being closed elsewhere answer "busy" at once.
