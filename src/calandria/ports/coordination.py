@@ -152,11 +152,15 @@ class PeriodMark:
 
 @dataclass(frozen=True)
 class TurnEnd:
-    """A position of an ordered sequence is done, its rollback included, or has failed."""
+    """A position of an ordered sequence is done, its rollback included, or has failed.
+
+    With `handed_back` it is as if it had never been given.
+    """
 
     key: str
     path: str
     failed: bool
+    handed_back: bool = False
 
 
 @dataclass(frozen=True)
@@ -233,6 +237,10 @@ class CoordinationStore(Protocol):
         A hold is lost when it lapsed and another execution took the key, or its row is gone. One
         that lapsed and was not taken is simply extended.
         """
+        ...
+
+    def see(self, execution: str) -> None:
+        """Note that an execution lives, so that its positions in sequences are not passed."""
         ...
 
     def adopt(self, execution: str, *, now: float) -> Sequence[Hold]:

@@ -13,7 +13,7 @@ from calandria.results import Failure, RecordedFailure
 from calandria.runtime.context import Context
 from calandria.runtime.effects import Body
 from calandria.runtime.environment import Environment
-from calandria.runtime.gates import current_execution
+from calandria.runtime.gates import enter_execution, leave_execution
 from calandria.runtime.levels import Level, MapLevel
 from calandria.runtime.map_result import PAGE
 from calandria.runtime.nested import NestedWork
@@ -46,7 +46,7 @@ def run_body(
     if unit.is_async("run"):
 
         async def arun() -> object:
-            current_execution.set(environment.session.run_id)
+            enter_execution(environment.session.run_id)
             try:
                 value = await unit.invoke("run", values, context)  # type: ignore[misc]
             finally:
@@ -57,12 +57,12 @@ def run_body(
         return Body(arun, True, flight, alone=level.alone, path=slot.path)
 
     def run() -> object:
-        outside = current_execution.set(environment.session.run_id)
+        outside = enter_execution(environment.session.run_id)
         try:
             value = unit.invoke("run", values, context)
         finally:
             nested.close()
-            current_execution.reset(outside)
+            leave_execution(outside)
         if nested.used:
             nested.drop_leftovers()
         return value
@@ -110,7 +110,7 @@ def backward_body(
     if own and unit.is_async(action):
 
         async def aback() -> object:
-            current_execution.set(environment.session.run_id)
+            enter_execution(environment.session.run_id)
             value = await unit.invoke(action, values, context, extra)  # type: ignore[misc]
             if nested is not None and not _is_failure(value):
                 await nested.aroll_back()
@@ -119,11 +119,11 @@ def backward_body(
         return Body(aback, True, flight, backward=True, alone=level.alone, path=slot.path)
 
     def back() -> object:
-        outside = current_execution.set(environment.session.run_id)
+        outside = enter_execution(environment.session.run_id)
         try:
             value = unit.invoke(action, values, context, extra) if own else None
         finally:
-            current_execution.reset(outside)
+            leave_execution(outside)
         if nested is not None and not _is_failure(value):
             nested.roll_back()
         return value

@@ -2,103 +2,146 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from calandria.coordination.checks import check_declarations
 from calandria.coordination.periods import bucket_of
 from calandria.definition.unit import StepUnit
+from calandria.errors import HoldLost
 from calandria.ports.coordination import Granted, PeriodMark, Refusal, Refused, TurnEnd
-from calandria.results import Skipped
+from calandria.results import Halt, Skipped, Success
 from calandria.runtime.context import DetachedContext
+from calandria.runtime.effects import StepOutcome
 from calandria.runtime.gates import (
     LONGEST_POLL,
     SHORTEST_POLL,
-    current_execution,
     halting_reason,
     raise_contention,
     refuse_waiting_for_oneself,
 )
-from calandria.runtime.hold_book import HoldBook
 from calandria.runtime.needs import Needs, needs_of
+from calandria.runtime.outcomes import failure_of
 
 if TYPE_CHECKING:
     from calandria.runtime.runtime import Runtime
 
 
-@contextlib.contextmanager
-def protected(
-    runtime: Runtime,
-    unit: StepUnit,
-    values: Mapping[str, Any],
-    context: DetachedContext,
-    *,
-    backward: bool = False,
-) -> Iterator[Skipped[Any] | None]:
-    """Hold what a step declares while the block runs.
+class Protection:
+    """Holds what a step declares from `enter` to `leave`.
 
-    Yields a `Skipped` instead of entering where a period or an ordered sequence says that the
-    step is not to run. Raises `ContentionError`, having done nothing, `KeyUnusable`, or
-    `CalandriaError` when the key is held by the very execution that asks.
+    `skipped` is true after `enter` where a period or an ordered sequence says that the step is not
+    to run.
     """
-    if not unit.coordination:
-        yield None
-        return
-    checked = check_declarations(unit.coordination, unit.contract.fields, unit.contract.redacted)
-    redacted = unit.contract.redacted
-    needs = needs_of(checked, values, redacted, runtime.settings, path=unit.name, label=unit.name)
-    execution = context.idempotency_key
-    refused = _take(runtime, needs, execution, context.book, backward=backward)
-    if refused is not None:
-        yield Skipped(None)
-        return
-    runtime.keeper.keep(context.book)
-    outside = current_execution.set(execution)
-    failed = True
-    try:
-        yield None
-        failed = False
-    finally:
-        current_execution.reset(outside)
-        runtime.keeper.let_be(context.book)
-        context.book.remove(needs.path)
-        _let_go(runtime, needs, execution, failed=failed, backward=backward)
 
+    def __init__(
+        self,
+        runtime: Runtime,
+        unit: StepUnit,
+        values: Mapping[str, Any],
+        context: DetachedContext,
+        *,
+        backward: bool = False,
+    ) -> None:
+        self._runtime = runtime
+        self._unit = unit
+        self._values = values
+        self._book = context.book
+        self._execution = context.idempotency_key
+        self._backward = backward
+        self._needs: Needs | None = None
+        self.skipped = False
 
-def _take(
-    runtime: Runtime, needs: Needs, execution: str, book: HoldBook, *, backward: bool
-) -> Refused | None:
-    clock, store = runtime.services.clock, runtime.gates.store
-    began, pause = clock.monotonic(), SHORTEST_POLL
-    while True:
-        request = needs.request(execution, clock.now(), keep_turn=False, backward=backward)
-        answer = store.acquire(request)
-        if isinstance(answer, Granted):
-            book.add(needs.path, answer.holds, needs.ttl)
-            return None
-        if halting_reason(answer) is not None:
-            return answer
-        refuse_waiting_for_oneself(answer, needs)
-        left = needs.wait(answer.key, backward=backward) - (clock.monotonic() - began)
-        if left <= 0 or answer.reason not in (Refusal.HELD, Refusal.RATE):
-            raise_contention(answer, needs, needs.label)
-        runtime.wait_for_release(min(pause, left))
-        pause = min(pause * 2, LONGEST_POLL)
+    def enter(self) -> None:
+        """Take what the step declares.
 
+        Raises `ContentionError`, having done nothing, `KeyUnusable`, or `CalandriaError` when the
+        key is held by the very execution that asks.
+        """
+        unit = self._unit
+        if not unit.coordination:
+            return
+        redacted = unit.contract.redacted
+        checked = check_declarations(unit.coordination, unit.contract.fields, redacted)
+        needs = needs_of(
+            checked,
+            self._values,
+            redacted,
+            self._runtime.settings,
+            path=unit.name,
+            label=unit.name,
+        )
+        try:
+            self.skipped = self._take(needs) is not None
+        except BaseException:
+            self._end(needs, [TurnEnd(key, needs.path, False, True) for key, _, _ in needs.turns])
+            raise
 
-def _let_go(
-    runtime: Runtime, needs: Needs, execution: str, *, failed: bool, backward: bool
-) -> None:
-    now = runtime.services.clock.now()
-    marks: list[PeriodMark] = []
-    ends: list[TurnEnd] = []
-    if not backward:
-        ends = [TurnEnd(key, needs.path, failed) for key, _, _ in needs.turns]
-        if not failed:
-            marks = [
-                PeriodMark(key, bucket_of(every, now), execution, needs.path)
-                for key, every in needs.periods
-            ]
-    runtime.gates.store.settle(execution, needs.path, marks=marks, turn_ends=ends, now=now)
-    runtime.released()
+    def _take(self, needs: Needs) -> Refused | None:
+        clock, store = self._runtime.services.clock, self._runtime.gates.store
+        began, pause = clock.monotonic(), SHORTEST_POLL
+        while True:
+            now = clock.now()
+            answer = store.acquire(
+                needs.request(self._execution, now, keep_turn=True, backward=self._backward)
+            )
+            if isinstance(answer, Granted):
+                self._keep(dataclasses.replace(needs, granted_at=now), answer)
+                return None
+            if halting_reason(answer) is not None:
+                self._end(needs, [TurnEnd(key, needs.path, False) for key, _, _ in needs.turns])
+                return answer
+            refuse_waiting_for_oneself(answer, needs)
+            left = needs.wait(answer.key, backward=self._backward) - (clock.monotonic() - began)
+            if left <= 0 or answer.reason not in (Refusal.HELD, Refusal.RATE):
+                raise_contention(answer, needs, needs.label)
+            self._runtime.wait_for_release(min(pause, left))
+            pause = min(pause * 2, LONGEST_POLL)
+
+    def _keep(self, needs: Needs, granted: Granted) -> None:
+        self._needs = needs
+        self._book.add(needs.path, granted.holds, needs.ttl)
+        if needs.turns and not self._backward:
+            patience = min(timeout for _, _, timeout in needs.turns)
+            self._book.beat(needs.path, self._execution, patience)
+        self._runtime.keeper.keep(self._book)
+
+    def judge(self, outcome: StepOutcome) -> StepOutcome:
+        """Return what a body came to: a failure if its protection lapsed while it ran."""
+        if self._needs is None or self._backward or not self._book.lost_paths():
+            return outcome
+        lost = self._book.lost_around(self._needs.path)
+        assert lost is not None
+        return failure_of(
+            HoldLost(
+                f"{self._unit.name}: the {lost.kind.value} {lost.key!r} lapsed while the work ran "
+                "and went to another execution; what it did is not taken as done. Give a longer "
+                "ttl."
+            )
+        )
+
+    def leave(self, outcome: StepOutcome | None) -> None:
+        """Let go of it all, and leave what the work's end leaves; `None` if it was interrupted."""
+        needs = self._needs
+        if needs is None:
+            return
+        self._runtime.keeper.let_be(self._book)
+        self._book.remove(needs.path)
+        if self._backward:
+            self._end(needs, [])
+            return
+        well = isinstance(outcome, (Success, Skipped, Halt))
+        ends = [TurnEnd(key, needs.path, not well) for key, _, _ in needs.turns]
+        self._end(needs, ends, marks=isinstance(outcome, Success))
+
+    def _end(self, needs: Needs, ends: list[TurnEnd], *, marks: bool = False) -> None:
+        runtime, now = self._runtime, self._runtime.services.clock.now()
+        at = now if needs.granted_at is None else needs.granted_at
+        left = [
+            PeriodMark(key, bucket_of(every, at), self._execution, needs.path)
+            for key, every in needs.periods
+            if marks
+        ]
+        runtime.gates.store.settle(self._execution, needs.path, marks=left, turn_ends=ends, now=now)
+        runtime.released()

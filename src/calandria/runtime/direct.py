@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from calandria.definition.unit import ActionName, StepUnit
 from calandria.errors import ValidationError
-from calandria.results import Failure, Result, Success
+from calandria.results import Failure, Result, Skipped, Success
 from calandria.runtime.context import DetachedContext
-from calandria.runtime.detached_holds import protected
+from calandria.runtime.detached_holds import Protection
 from calandria.runtime.effects import Interrupted, StepOutcome
+from calandria.runtime.gates import enter_execution, leave_execution
 from calandria.runtime.outcomes import of_exception, of_value
 
 if TYPE_CHECKING:
@@ -28,10 +29,17 @@ def call(unit: StepUnit, values: dict[str, object], runtime: Runtime) -> Result[
     if isinstance(validated, Failure):
         return validated
     context = _context(unit)
-    with protected(runtime, unit, validated, context) as refused:
-        if refused is not None:
-            return refused
-        return _checked(unit, _perform(unit, "run", validated, runtime.loop, context))
+    protection = Protection(runtime, unit, validated, context)
+    protection.enter()
+    if protection.skipped:
+        return Skipped(None)
+    outcome: StepOutcome | None = None
+    try:
+        performed = _perform(unit, "run", validated, runtime.loop, context)
+        outcome = protection.judge(_checked(unit, performed))
+    finally:
+        protection.leave(outcome)
+    return outcome
 
 
 async def acall(unit: StepUnit, values: dict[str, object], runtime: Runtime) -> Result[Any]:
@@ -40,19 +48,24 @@ async def acall(unit: StepUnit, values: dict[str, object], runtime: Runtime) -> 
     if isinstance(validated, Failure):
         return validated
     context = _context(unit)
-    protection = protected(runtime, unit, validated, context)
-    refused = await runtime.in_thread(protection.__enter__)
+    protection = Protection(runtime, unit, validated, context)
+    await runtime.in_thread(protection.enter)
+    if protection.skipped:
+        return Skipped(None)
+    outcome: StepOutcome | None = None
     try:
-        if refused is not None:
-            return refused
-        return _checked(unit, await _aperform(unit, validated, context))
+        performed = await _aperform(unit, validated, context)
+        assert not isinstance(performed, Interrupted)
+        outcome = protection.judge(_checked(unit, performed))
     finally:
-        await runtime.in_thread(protection.__exit__, None, None, None)
+        await runtime.in_thread(protection.leave, outcome)
+    return outcome
 
 
 async def _aperform(
     unit: StepUnit, values: dict[str, object], context: DetachedContext
 ) -> StepOutcome | Interrupted:
+    outside = enter_execution(context.idempotency_key)
     try:
         value = unit.invoke("run", values, context)
         return of_value(await value if inspect.isawaitable(value) else value)
@@ -61,6 +74,8 @@ async def _aperform(
         if isinstance(outcome, Interrupted):
             raise
         return outcome
+    finally:
+        leave_execution(outside)
 
 
 def call_back(
@@ -75,8 +90,12 @@ def call_back(
     Raises `ContentionError` when one is not to be had within its `rollback_wait`.
     """
     context = _context(unit)
-    with protected(runtime, unit, values, context, backward=True):
+    protection = Protection(runtime, unit, values, context, backward=True)
+    protection.enter()
+    try:
         return _perform(unit, action, values, runtime.loop, context, argument)
+    finally:
+        protection.leave(None)
 
 
 def _context(unit: StepUnit) -> DetachedContext:
@@ -105,6 +124,7 @@ def _perform(
     context: DetachedContext,
     *extra: object,
 ) -> StepOutcome:
+    outside = enter_execution(context.idempotency_key)
     try:
         value = unit.invoke(action, values, context, *extra)
         if inspect.iscoroutine(value):
@@ -115,10 +135,11 @@ def _perform(
         if isinstance(outcome, Interrupted):
             raise
         return outcome
+    finally:
+        leave_execution(outside)
 
 
-def _checked(unit: StepUnit, outcome: StepOutcome | Interrupted) -> Result[Any]:
-    assert not isinstance(outcome, Interrupted)
+def _checked(unit: StepUnit, outcome: StepOutcome) -> StepOutcome:
     if isinstance(outcome, Success) and unit.output is not None:
         try:
             return Success(unit.output.validate(outcome.value))

@@ -30,10 +30,10 @@ logger = logging.getLogger("calandria.coordination")
 SHORTEST_POLL = 0.002
 LONGEST_POLL = 0.1
 
-current_execution: contextvars.ContextVar[str | None] = contextvars.ContextVar(
-    "calandria_execution", default=None
+_executions: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar(
+    "calandria_executions", default=()
 )
-"""The execution whose step is running in this context."""
+"""The executions whose steps are running in this context, the outermost first."""
 
 
 class Gates:
@@ -179,6 +179,16 @@ class Gates:
         return self.store.wait_for(run_id, wait_key(refused), label=needs.label, now=now)
 
 
+def enter_execution(execution: str) -> contextvars.Token[tuple[str, ...]]:
+    """Note that a step of this execution runs in this context from now on."""
+    return _executions.set((*_executions.get(), execution))
+
+
+def leave_execution(outside: contextvars.Token[tuple[str, ...]]) -> None:
+    """Note that the step has ended that `enter_execution` announced."""
+    _executions.reset(outside)
+
+
 def describe_wait(refused: Refused, needs: Needs) -> str:
     """Return what a run waits for at its gates, as its header says it."""
     return f"{KINDS[refused.primitive]} {refused.key} ({needs.label})"
@@ -206,8 +216,7 @@ def raise_contention(refused: Refused, needs: Needs, reactor: str) -> NoReturn:
 
 def refuse_waiting_for_oneself(refused: Refused, needs: Needs) -> None:
     """Raise `CalandriaError` if who asks is inside the execution that holds the key."""
-    asking = current_execution.get()
-    if refused.reason is Refusal.HELD and asking is not None and asking in refused.holders:
+    if refused.reason is Refusal.HELD and not set(_executions.get()).isdisjoint(refused.holders):
         raise CalandriaError(
             f"{needs.label}: {refused.primitive} {refused.key!r} is held by the run whose step "
             "asks for it, so it would wait for itself. Use self.context.call(...) or "

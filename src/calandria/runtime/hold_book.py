@@ -17,12 +17,21 @@ class HoldBook:
     def __init__(self) -> None:
         self._held: dict[str, list[tuple[Hold, float]]] = {}
         self._lost: dict[str, Hold] = {}
+        self._beats: dict[str, tuple[str, float]] = {}
         self._lock = threading.Lock()
         self.on_loss: Callable[[], None] | None = None
         self.on_add: Callable[[], None] | None = None
 
     def __bool__(self) -> bool:
         return bool(self._held)
+
+    def beat(self, path: str, execution: str, every: float) -> None:
+        """Prove that an execution lives at least once in `every` seconds while a path is kept.
+
+        For positions in sequences of what is no run: a run proves it by its lease.
+        """
+        with self._lock:
+            self._beats[path] = (execution, every)
 
     def add(self, path: str, holds: Sequence[Hold], ttl_of: Callable[[str], float]) -> None:
         """Keep these holds of a path alive, each for its own ttl at a time."""
@@ -36,6 +45,7 @@ class HoldBook:
         """Let a path's holds be; tell whether it had any."""
         with self._lock:
             self._lost.pop(path, None)
+            self._beats.pop(path, None)
             return self._held.pop(path, None) is not None
 
     def around(self, path: str) -> tuple[Hold, ...]:
@@ -65,9 +75,10 @@ class HoldBook:
         return tuple(self._lost)
 
     def shortest_ttl(self) -> float | None:
-        """Return the shortest ttl held, in seconds; `None` if nothing is."""
+        """Return the shortest ttl to keep up with, in seconds; `None` if nothing is held."""
         with self._lock:
-            return min((ttl for held in self._held.values() for _, ttl in held), default=None)
+            ttls = [ttl for held in self._held.values() for _, ttl in held]
+            return min(ttls + [every for _, every in self._beats.values()], default=None)
 
     def longest_ttl(self) -> float | None:
         """Return the longest ttl held, in seconds; `None` if nothing is."""
@@ -81,6 +92,9 @@ class HoldBook:
         """
         with self._lock:
             pairs = [pair for held in self._held.values() for pair in held]
+            executions = {execution for execution, _ in self._beats.values()}
+        for execution in executions:
+            store.see(execution)
         if not pairs:
             return
         lost = store.renew([hold for hold, _ in pairs], ttls=[ttl for _, ttl in pairs])

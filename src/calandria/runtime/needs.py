@@ -53,6 +53,8 @@ class Needs:
     waits: Mapping[str, float] | None = None
     """By key, how long to wait for it."""
     rollback_waits: Mapping[str, float] | None = None
+    granted_at: float | None = None
+    """When it was taken, by the wall clock; `None` before."""
 
     def __bool__(self) -> bool:
         return bool(self.holds or self.rates or self.periods or self.turns)

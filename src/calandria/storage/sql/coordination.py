@@ -85,6 +85,12 @@ class SqlCoordination:
                 session.execute(STATEMENTS["see_execution"], time | {"execution": execution})
         return lost
 
+    def see(self, execution: str) -> None:
+        """Note that an execution lives, so that its positions in sequences are not passed."""
+        with self._database.write() as session:
+            values = session.lease_time | {"execution": execution}
+            session.execute(STATEMENTS["see_execution"], values)
+
     def adopt(self, execution: str, *, now: float) -> Sequence[Hold]:
         """Return the live holds of an execution that a new process takes up, with new tokens."""
         with self._database.write() as session:

@@ -80,8 +80,12 @@ def end_turn(session: Session, execution: str, end: TurnEnd, time: dict[str, Val
     own = session.row(STATEMENTS["own_position"], values)
     if own is None or own[1] not in ("waiting", "active"):
         return False
-    state = "failed" if end.failed else "done"
-    session.execute(STATEMENTS["see_position"], values | {"position": own[0], "state": state})
+    values["position"] = own[0]
+    if end.handed_back:
+        session.execute(STATEMENTS["hand_back_position"], values)
+    else:
+        values["state"] = "failed" if end.failed else "done"
+        session.execute(STATEMENTS["see_position"], values)
     _drain_if_done(session, end.key)
     return True
 
