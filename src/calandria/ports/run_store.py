@@ -207,6 +207,8 @@ class TakenLease:
     lease: Lease
     stored: StoredRun
     last_sequence: int
+    abandoned: bool = False
+    """Whether the lease before it lapsed: its owner died, or was stopped, without letting go."""
 
 
 @dataclass(frozen=True)

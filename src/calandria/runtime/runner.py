@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 from calandria.definition.execution import RunOptions
 from calandria.definition.node_definition import ReactorDefinition
 from calandria.definition.reactors import Reactor
-from calandria.engine.events import Began, MapEvent, Stopped, Stopping, TakenUp, UndoAsked
+from calandria.engine.events import (
+    Began,
+    MapEvent,
+    ReturnFailed,
+    Stopped,
+    Stopping,
+    TakenUp,
+    UndoAsked,
+)
 from calandria.engine.state import new_level
 from calandria.errors import (
     CalandriaError,
@@ -42,7 +50,7 @@ from calandria.ports.run_store import (
 )
 from calandria.ports.run_store import Event as StoredEvent
 from calandria.results import Dispatched, Failure, Halt, Result
-from calandria.runtime import conclusion
+from calandria.runtime import conclusion, crash_loops
 from calandria.runtime.conclusion import Concluder
 from calandria.runtime.coordinating import LONGEST_WAIT_IN_WORKER
 from calandria.runtime.effects import Effect
@@ -517,6 +525,7 @@ class Runner:
         )
         session.cancel_reason = stored.cancel_requested
         redacted = definition.contract.redacted | read_outline(stored.run.outline).redacted
+        deaths = crash_loops.record_death(session, taken) if taken.abandoned else 0
         try:
             fit = self._fit(definition, stored, event)
             inputs = load_inputs(stored.run.inputs, self._services.codec)
@@ -538,6 +547,9 @@ class Runner:
         concluder = Concluder(environment, definition)
         concluder.resuming(stored.header)
         level.failure = concluder.failure_before or level.failure
+        if isinstance(event, TakenUp) and crash_loops.gives_up(session, taken, deaths):
+            level.failure = crash_loops.crash_failure(definition.name, deaths)
+            event = ReturnFailed()
         execution = Execution(
             environment,
             level,
@@ -549,7 +561,8 @@ class Runner:
             # a run that was never begun has left nothing to take over
             self._gates.adopt(session)
         concluder.take_up(execution.journal)
-        execution.journal.event("run.taken_up", epoch=taken.lease.epoch)
+        if not taken.abandoned:
+            execution.journal.event(crash_loops.TAKEN_UP, epoch=taken.lease.epoch)
         if fit.rewired:
             execution.journal.event("run.definition_changed", steps=list(fit.rewired))
         execution.journal.notice("lease_taken", environment.run)

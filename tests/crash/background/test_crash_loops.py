@@ -7,7 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from calandria import Failure, Reactor, Success, step
+import pytest
+
+from calandria import Failure, Reactor, Success, compose, element, map_each, step
 from tests.crash.background.deeds import Act, Acting
 from tests.crash.background.reactors import Chain, Elements, Fails, ReadsUnit, SpawnsReactor
 from tests.crash.background.workshop import Workshop, active, end, poll
@@ -21,13 +23,76 @@ def die(context: Any) -> None:
     os._exit(9)
 
 
+class Deadly:
+    """Functions of a definition that kill a worker."""
+
+    where = ""
+
+    @classmethod
+    def at(cls, where: str, value: Any) -> Any:
+        if cls.where == where:
+            os._exit(9)
+        return value
+
+
+class Condition(Reactor):
+    background = True
+
+    a = step(Act, script="")
+    b = step(Act, script="").after(a).when(lambda given: Deadly.at("condition", True))
+    c = step(Act, script="").after(b)
+
+
+class Transform(Reactor):
+    background = True
+
+    a = step(Act, script="")
+    b = step(Act, script="", needs=a.map(lambda value: Deadly.at("transform", value)))
+
+
+class Source(Reactor):
+    background = True
+
+    a = step(Act, script="")
+    each = map_each(Act, over=a.map(lambda value: [value]), script="", needs=element).collect(
+        lambda results: Deadly.at("collect", list(results))
+    )
+    b = step(Act, script="").after(each)
+
+
+class Returned(Reactor):
+    background = True
+
+    a = step(Act, script="")
+    returns = a.map(lambda value: Deadly.at("returned", value))
+
+
+class Inside(Reactor):
+    background = True
+
+    a = step(Act, script="")
+    inner = compose(Condition).after(a)
+
+
+DEADLY: dict[str, type[Reactor]] = {
+    "condition": Condition,
+    "transform": Transform,
+    "collect": Source,
+    "returned": Returned,
+    "inside": Inside,
+}
+
+
 class Loop:
     """A run whose action kills its worker, workers that are started again, and other runs."""
 
-    def __init__(self, folder: Path, reactor: type[Reactor], action: str, path: str) -> None:
-        self.shop = Workshop(folder, lease=0.15, sweep=0.1)
+    def __init__(
+        self, folder: Path, reactor: type[Reactor], action: str, path: str, between: str = ""
+    ) -> None:
+        self.shop = Workshop(folder, lease=0.4, sweep=0.2)
         self.shop.max_recoveries = LIMIT
         self._deadly = action, path
+        self._between = between
         self.died = 0
         with self.shop.runtime() as runtime:
             dispatched = reactor.options(runtime=runtime).run()  # type: ignore[attr-defined]
@@ -52,6 +117,7 @@ class Loop:
     def _worker(self) -> Child:
         def prepare() -> None:
             Acting.by_path = {self._deadly: die}
+            Deadly.where = self._between
 
         return self.shop.worker(2, first=prepare)
 
@@ -121,6 +187,22 @@ def _a_units_compensate(folder: Path) -> None:
     (left,) = failure.rollback_failures
     assert (left.step, left.kind, left.reason) == ("first", "undo", "crashed")
     assert loop.result == Success("did last")
+
+
+def _between_steps(folder: Path, where: str) -> None:
+    """A function of the definition kills the worker: the run is given up, what was done undone."""
+    between = "condition" if where == "inside" else where
+    loop = Loop(folder, DEADLY[where], "", "", between)
+    assert loop.died == 2 + LIMIT
+    assert isinstance(loop.result, Failure) and "between two steps" in loop.result.error
+    assert loop.result.rollback_failures == []
+    assert sorted(loop.shop.ended("undo")) == sorted(loop.begun("run"))
+    assert loop.begun("run")[0] == "a"
+
+
+@pytest.mark.parametrize("where", DEADLY)
+def test_what_kills_its_worker_between_steps(tmp_path: Path, where: str) -> None:
+    alone(_between_steps, tmp_path, where)
 
 
 def test_a_step_that_kills_its_worker(tmp_path: Path) -> None:

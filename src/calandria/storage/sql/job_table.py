@@ -50,7 +50,8 @@ class JobTable:
         epoch, last_sequence = taken
         lease = Lease(found[0], owner, epoch)
         next_due = None if soonest is None or soonest[0] is None else max(soonest[0], 0.0)
-        return Claim(TakenLease(lease, rows.stored_run(row), last_sequence), next_due)
+        abandoned = found[2] is not None
+        return Claim(TakenLease(lease, rows.stored_run(row), last_sequence, abandoned), next_due)
 
     def sweep(self, *, pending_after: float, now: float) -> int:
         """Give a job to every run that lost its owner or its job; return how many."""

@@ -129,6 +129,10 @@ WHERE run_id = :run_id AND path = :path
 INSERT INTO calandria_events (run_id, sequence, at, kind, path, data)
 VALUES (:run_id, :sequence, :at, :kind, :path, :data)
 
+-- name: lease_owner
+-- Who has a run's lease, live or lapsed.
+SELECT lease_owner FROM calandria_runs WHERE run_id = :run_id
+
 -- name: take_lease
 -- Take a lease that is free, has lapsed, or was written under another boot; no row means it is not.
 UPDATE calandria_runs SET
@@ -299,7 +303,7 @@ WHERE calandria_jobs.due_boot <> excluded.due_boot OR calandria_jobs.due > exclu
 
 -- name: find_due_job
 -- The job due longest whose run nobody executes. A job of another boot is due at once.
-SELECT j.run_id, r.status FROM calandria_jobs AS j JOIN calandria_runs AS r ON r.run_id = j.run_id
+SELECT j.run_id, r.status, r.lease_owner FROM calandria_jobs AS j JOIN calandria_runs AS r ON r.run_id = j.run_id
 WHERE (j.due <= :clock_now OR j.due_boot <> :clock_boot) AND (
     r.lease_owner IS NULL OR r.lease_boot <> :clock_boot OR r.lease_expires <= :clock_now)
 ORDER BY j.due, j.run_id LIMIT 1

@@ -99,12 +99,14 @@ class SqlRunStore:
         """Take the run's lease if it is free or has lapsed, raising the epoch by one."""
         with self._database.write() as session:
             values = session.lease_time | {"run_id": run_id, "owner": owner, "ttl": ttl}
+            before = session.row(STATEMENTS["lease_owner"], values)
             taken = session.row(STATEMENTS["take_lease"], values)
             stored = _load_run(session, run_id)
         if taken is None or stored is None:
             return stored
         epoch, last_sequence = taken
-        return TakenLease(Lease(run_id, owner, epoch), stored, last_sequence)
+        abandoned = before is not None and before[0] is not None
+        return TakenLease(Lease(run_id, owner, epoch), stored, last_sequence, abandoned)
 
     def renew_leases(self, leases: Sequence[Lease], *, ttl: float) -> Renewal:
         """Extend leases by `ttl` seconds from now, in one transaction."""

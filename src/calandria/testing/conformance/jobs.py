@@ -86,7 +86,7 @@ class ClaimingConformance(StoreTests):
     def test_a_claim_takes_the_lease_and_the_job(self, store: KeepsJobs, other: KeepsJobs) -> None:
         enqueued(store, "run-1")
         taken = claim(other).taken
-        assert isinstance(taken, TakenLease)
+        assert isinstance(taken, TakenLease) and not taken.abandoned
         assert taken.lease == Lease("run-1", "worker", 1)
         assert (taken.stored.lease_owner, taken.stored.lease_live) == ("worker", True)
         assert taken.stored.header == PENDING
@@ -136,7 +136,9 @@ class ClaimingConformance(StoreTests):
     def test_a_job_of_a_lapsed_lease_is_claimed(self, store: KeepsJobs) -> None:
         lease = leased(store, ttl=0)
         store.commit(lease, Changes(jobs=[JobRequest("run-1")], now=NOW))
-        assert claimed(store) == ["run-1"]
+        taken = claim(store).taken
+        assert taken is not None and taken.lease.run_id == "run-1"
+        assert taken.abandoned
 
     def test_a_live_run_does_not_keep_others_from_being_claimed(self, store: KeepsJobs) -> None:
         lease = leased(store, new_run("live"))

@@ -91,6 +91,13 @@ class LeasingConformance(StoreTests):
         taken = take_when_lapsed(other)
         assert taken.lease == Lease("run-1", "second", 2)
 
+    def test_a_taker_learns_whether_the_owner_before_let_go(self, store: RunStore) -> None:
+        leased(store, ttl=SHORT_TTL)
+        lapsed = take_when_lapsed(store)
+        assert lapsed.abandoned
+        store.commit(lapsed.lease, Changes(release=True, now=NOW))
+        assert not take(store).abandoned
+
     def test_a_lapsed_lease_is_seen_as_such(self, store: RunStore) -> None:
         leased(store, ttl=SHORT_TTL)
 
