@@ -7,10 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from calandria.storage import open_store
-from calandria.testing.conformance import JobStoreConformance, RunStoreConformance, StoreFactory
+from calandria.testing.conformance import (
+    CoordinationStoreConformance,
+    JobStoreConformance,
+    RunStoreConformance,
+    StoreFactory,
+)
 
 
-class TestMemory(RunStoreConformance, JobStoreConformance):
+class TestMemory(RunStoreConformance, JobStoreConformance, CoordinationStoreConformance):
     @pytest.fixture
     def store_factory(self) -> Iterator[StoreFactory]:
         # a private store has no second handle: every call gives the one

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from calandria.testing.conformance import (
+    CoordinationStoreConformance,
     JobStoreConformance,
     RunStoreConformance,
     StoreFactory,
@@ -14,7 +15,7 @@ from calandria.testing.conformance import (
 )
 
 
-class TestSqlite(RunStoreConformance, JobStoreConformance):
+class TestSqlite(RunStoreConformance, JobStoreConformance, CoordinationStoreConformance):
     @pytest.fixture
     def store_factory(self, tmp_path: Path) -> StoreFactory:
         return UrlFactory(f"sqlite:///{tmp_path}/runs.db")

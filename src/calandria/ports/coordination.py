@@ -68,8 +68,8 @@ class TurnRequest:
 class AcquireRequest:
     """Everything one piece of work needs, taken all or nothing.
 
-    `execution` and `path` say who asks; `label` (reactor and step) is for people. `waiter` is the
-    id of a run that will be parked on a refusal, and is to be woken by a release.
+    `execution` and `path` say who asks; `label` (reactor and step) is for people. Requests whose
+    keys came out equal count once, with the smallest limit and the longest ttl.
     """
 
     execution: str
@@ -244,19 +244,34 @@ class CoordinationStore(Protocol):
         ...
 
     def adopt(self, execution: str, *, now: float) -> Sequence[Hold]:
-        """Return the live holds of an execution that a new process takes up, with new tokens."""
+        """Return the live holds of an execution that a new process takes up, with new tokens.
+
+        Those that lapsed are gone: the process that had them is told at its next renewal.
+        """
         ...
 
     def drop(self, execution: str, *, keep: Sequence[str]) -> None:
         """Let go of every hold of an execution but those of the paths in `keep`."""
         ...
 
-    def wait_for(self, run_id: str, key: str, *, label: str, now: float) -> Wait:
-        """Note that a run is parked for a key, whose release makes its job due.
+    def wait_for(
+        self, run_id: str, key: str, *, label: str, now: float, holders: Sequence[str] = ()
+    ) -> Wait:
+        """Note that the work `label` of a run is parked for a key, whose release makes its job due.
 
-        Counts how often in a row it was; a grant of anything to the run ends the row. If this wait
-        would close a circle of runs waiting for each other's holds or turns, nothing is noted.
+        A release wakes the run that has waited longest, and the end of a turn the one whose turn
+        it is. `holders` are those of the refusal: if one of them let go in the meantime, the job
+        is due at once, so that no release is missed. What the work waited for before it waits for
+        no more, and the next run is woken in its place.
+
+        Counts how often in a row it was parked without having been woken by a release; a grant of
+        anything to the run ends the row. If this wait would close a circle of runs waiting for
+        each other's holds or turns, nothing is noted.
         """
+        ...
+
+    def stop_waiting(self, run_id: str, key: str) -> None:
+        """Note that a run waits for a key no more, without having got it. Idempotent."""
         ...
 
     def holds(self, *, execution: str | None = None) -> Sequence[Hold]:

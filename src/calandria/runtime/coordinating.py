@@ -23,6 +23,7 @@ from calandria.ports.coordination import (
 )
 from calandria.results import Failure, RollbackFailure
 from calandria.runtime.effects import Effect, Io
+from calandria.runtime.hold_notices import PRIMITIVE_WORDS, obtained
 from calandria.runtime.levels import Level
 from calandria.runtime.needs import KINDS, Needs, contention_error, needs_of, wait_key
 from calandria.runtime.outcomes import failure_of
@@ -104,7 +105,7 @@ class Coordinator:
         again = yield from self._retake_lost(slot.path)
         answer = again if again is not None else (yield from self._acquire(needs))
         if isinstance(answer, Granted):
-            self._granted(level, name, slot, needs, answer)
+            self._granted(level, name, slot, needs, answer, backward=False)
             return True
         self._refused(level, name, slot, needs, answer)
         return False
@@ -152,18 +153,24 @@ class Coordinator:
                 return answer
         return None
 
-    def _granted(self, level: Level, name: str, slot: Slot, needs: Needs, granted: Granted) -> None:
+    def _granted(
+        self,
+        level: Level,
+        name: str,
+        slot: Slot,
+        needs: Needs,
+        granted: Granted,
+        *,
+        backward: bool,
+    ) -> None:
         self._contentions.pop((level, name), None)
         self._session.waits_for_keys = bool(self._contentions)
         journal = self._execution.journal
-        for hold in granted.holds:
-            kind = hold.kind.value
-            journal.event(
-                "hold.acquired", slot.path, key=hold.key, primitive=kind, token=hold.token
-            )
-            journal.step_notice("hold_acquired", level, name, slot, hold.key, kind)
-        for key, _, _ in needs.turns:
-            journal.step_notice("hold_acquired", level, name, slot, key, "ordered_lock")
+        tokens = {hold.key: {"token": hold.token} for hold in granted.holds}
+        for key, primitive in obtained(needs, backward=backward):
+            token = tokens.get(key, {}) if primitive in ("lock", "semaphore") else {}
+            journal.event("hold.acquired", slot.path, key=key, primitive=primitive, **token)
+            journal.step_notice("hold_acquired", level, name, slot, key, primitive)
 
     def _refused(self, level: Level, name: str, slot: Slot, needs: Needs, refused: Refused) -> None:
         journal = self._execution.journal
@@ -188,7 +195,7 @@ class Coordinator:
             contention = Contention(refused, needs, now + wait)
             self._contentions[level, name] = contention
             self._session.waits_for_keys = True
-            primitive = refused.primitive
+            primitive = PRIMITIVE_WORDS[refused.primitive]
             journal.event("hold.refused", slot.path, key=refused.key, primitive=primitive)
             journal.step_notice("hold_refused", level, name, slot, refused.key, primitive)
         contention.refused = refused
@@ -206,7 +213,9 @@ class Coordinator:
 
     def _skip(self, level: Level, name: str, slot: Slot, refused: Refused) -> None:
         reason = "period" if refused.reason is Refusal.PERIOD else refused.reason.value
-        self._execution.journal.event(f"step.{reason}", slot.path, key=refused.key)
+        journal, primitive = self._execution.journal, PRIMITIVE_WORDS[refused.primitive]
+        journal.event(f"step.{reason}", slot.path, key=refused.key)
+        journal.step_notice("hold_refused", level, name, slot, refused.key, primitive)
         slot.started_at = slot.finished_at = self._environment.clock.now()
         slot.result = Value.record(None, self._environment.codec)
         slot.unsaved_result = slot.result.text
@@ -277,12 +286,15 @@ class Coordinator:
                     wait_key(refused),
                     label=contention.needs.label,
                     now=self._environment.clock.now(),
+                    holders=refused.holders,
                 )
             )
             if wait.circle:
                 self.give_up(level, name, tries=0, circle=" -> ".join(wait.circle))
                 gave_up = True
             elif wait.tries > limit and refused.reason is not Refusal.TURN:
+                run_id = self._session.run_id
+                yield Io(functools.partial(self.store.stop_waiting, run_id, refused.key))
                 self.give_up(level, name, tries=limit)
                 gave_up = True
         return gave_up
@@ -307,7 +319,7 @@ class Coordinator:
         while True:
             answer = yield from self._acquire(needs, backward=True)
             if isinstance(answer, Granted):
-                self._granted(level, name, slot, needs, answer)
+                self._granted(level, name, slot, needs, answer, backward=True)
                 return True
             left = needs.wait(answer.key, backward=True) - (clock.monotonic() - began)
             if left <= 0 or self._session.stops(backward=True):
@@ -332,12 +344,19 @@ class Coordinator:
 
     def release(self, level: Level, name: str, slot: Slot) -> None:
         """Let go of what a path holds, in the commit that records the end of its work."""
+        held = [hold for hold in self._session.holds.all() if hold.path == slot.path]
         if self._session.holds.remove(slot.path):
             self._session.requests.pop(slot.path, None)
-            journal = self._execution.journal
-            journal.coordination.releases.append(slot.path)
-            journal.event("hold.released", slot.path)
-            journal.step_notice("hold_released", level, name, slot)
+            self._execution.journal.coordination.releases.append(slot.path)
+            for hold in reversed(held):
+                self._tell_released(level, name, slot, hold.key, hold.kind.value)
+
+    def _tell_released(
+        self, level: Level, name: str, slot: Slot, key: str, primitive: str
+    ) -> None:
+        journal = self._execution.journal
+        journal.event("hold.released", slot.path, key=key, primitive=primitive)
+        journal.step_notice("hold_released", level, name, slot, key, primitive)
 
     def leave_marks(self, slot: Slot) -> None:
         """Leave the marks of work that succeeded, in the commit that records it."""
@@ -347,12 +366,13 @@ class Coordinator:
             mark = PeriodMark(key, bucket_of(every, now), self._session.run_id, slot.path)
             self._execution.journal.coordination.marks.append(mark)
 
-    def end_turns(self, slot: Slot, *, failed: bool) -> None:
+    def end_turns(self, level: Level, name: str, slot: Slot, *, failed: bool) -> None:
         """End the turns of work that is over, its rollback included."""
         assert slot.needs is not None
         for key, _, _ in slot.needs.turns:
             end = TurnEnd(key, slot.path, failed)
             self._execution.journal.coordination.turn_ends.append(end)
+            self._tell_released(level, name, slot, key, "ordered_lock")
 
     def lost(self, slot: Slot) -> HoldLost | None:
         """Return the error for work whose protection lapsed while it ran."""

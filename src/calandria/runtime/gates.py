@@ -117,9 +117,9 @@ class Gates:
     def adopt(self, session: Session) -> None:
         """Take over the live holds of a run that is taken up; drop those that protect no work."""
         run_id = session.run_id
-        if not self.store.holds(execution=run_id):
-            return
         holds = self.store.adopt(run_id, now=self._runtime.services.clock.now())
+        if not holds:
+            return
         keep = [hold.path for hold in holds if self._still_works(run_id, hold.path)]
         self.store.drop(run_id, keep=keep)
 
@@ -176,7 +176,8 @@ class Gates:
 
     def _note_wait(self, run_id: str, refused: Refused, needs: Needs) -> Wait:
         now = self._runtime.services.clock.now()
-        return self.store.wait_for(run_id, wait_key(refused), label=needs.label, now=now)
+        key, holders = wait_key(refused), refused.holders
+        return self.store.wait_for(run_id, key, label=needs.label, now=now, holders=holders)
 
 
 def enter_execution(execution: str) -> contextvars.Token[tuple[str, ...]]:

@@ -19,7 +19,7 @@ from calandria.ports.coordination import (
 )
 from calandria.ports.run_store import CoordinationChanges, JobRequest
 from calandria.storage.sql.database import Database, Session
-from calandria.storage.sql.hold_table import acquire, hold_of
+from calandria.storage.sql.hold_table import acquire, hold_of, places_taken
 from calandria.storage.sql.job_table import add_job
 from calandria.storage.sql.sequence_table import (
     assign_position,
@@ -43,8 +43,10 @@ class SqlCoordination:
         """Take everything asked for, or nothing."""
         with self._database.write() as session:
             found = acquire(session, request)
-            if isinstance(found, Granted):
-                session.execute(STATEMENTS["forget_waiter"], {"run_id": request.execution})
+            if isinstance(found, Granted) and session.execute(
+                STATEMENTS["forget_waiter"], {"run_id": request.execution}
+            ):
+                _share_places(session, request)
         return found
 
     def release(self, execution: str, path: str) -> Sequence[str]:
@@ -93,8 +95,14 @@ class SqlCoordination:
 
     def adopt(self, execution: str, *, now: float) -> Sequence[Hold]:
         """Return the live holds of an execution that a new process takes up, with new tokens."""
+        with self._database.read() as session:
+            # most runs that are taken up hold nothing: they need not stand in line with writers
+            if session.row(STATEMENTS["any_hold"], {"execution": execution}) is None:
+                return []
         with self._database.write() as session:
             values: dict[str, Value] = session.lease_time | {"execution": execution}
+            # or the process that had them would extend them, and share a token with this one
+            session.execute(STATEMENTS["drop_lapsed_of_execution"], values)
             rows = session.rows(STATEMENTS["holds_of_execution"], values)
             for key in {row[1] for row in rows}:
                 token = session.row(STATEMENTS["next_token"], {"key": key})
@@ -122,15 +130,29 @@ class SqlCoordination:
             for turn in request.turns:
                 assign_position(session, request, turn.key, session.lease_time)
 
-    def wait_for(self, run_id: str, key: str, *, label: str, now: float) -> Wait:
+    def wait_for(
+        self, run_id: str, key: str, *, label: str, now: float, holders: Sequence[str] = ()
+    ) -> Wait:
         """Note that a run is parked for a key, whose release makes its job due."""
+        values: dict[str, Value] = {"run_id": run_id, "key": key, "label": label, "now": now}
         with self._database.write() as session:
+            for (other,) in session.rows(STATEMENTS["waits_no_more_for"], values):
+                _pass_on(session, other)
             circle = _circle(session, run_id, key)
             if circle:
+                session.execute(STATEMENTS["stop_waiting"], values)
                 return Wait(circle=circle)
-            values: dict[str, Value] = {"run_id": run_id, "key": key, "label": label, "now": now}
             row = session.row(STATEMENTS["write_waiter"], values)
-        return Wait(tries=0 if row is None else row[0])
+            assert row is not None
+            if _came_free(session, run_id, key, holders):
+                add_job(session, JobRequest(run_id))
+        return Wait(tries=row[0])
+
+    def stop_waiting(self, run_id: str, key: str) -> None:
+        """Note that a run waits for a key no more, without having got it."""
+        with self._database.write() as session:
+            session.execute(STATEMENTS["stop_waiting"], {"run_id": run_id, "key": key})
+            _pass_on(session, key)
 
     def holds(self, *, execution: str | None = None) -> Sequence[Hold]:
         """Return live holds, oldest first; of one execution if given."""
@@ -224,9 +246,41 @@ def _release(session: Session, execution: str, path: str) -> Sequence[str]:
 
 
 def _wake(session: Session, key: str) -> None:
-    """Have the run looked at that has waited longest for a key."""
-    for (run_id,) in session.rows(STATEMENTS["first_waiter"], {"key": key, "limit": 1}):
-        add_job(session, JobRequest(run_id))
+    """Have the run looked at that has waited longest for a key, or whose turn it is.
+
+    Runs that were woken already are left out: of two places that come free, each wakes one.
+    """
+    name, wanted = "first_waiter", key
+    if key.startswith(TURN_PREFIX):
+        name, wanted = "next_in_turn", key.removeprefix(TURN_PREFIX)
+    row = session.row(STATEMENTS[name], session.lease_time | {"key": wanted})
+    if row is not None and row[-1]:
+        add_job(session, JobRequest(row[0]))
+        # a try that a release brought about does not use up the run's patience
+        session.execute(STATEMENTS["forgive_try"], {"run_id": row[0], "key": key})
+
+
+def _share_places(session: Session, request: AcquireRequest) -> None:
+    """Wake the next run for each semaphore with room left after one that had waited got in.
+
+    Two places that came free in a row may both have woken that one.
+    """
+    for wanted in request.holds:
+        if 1 < wanted.limit > len(places_taken(session, wanted.key)):
+            _wake(session, wanted.key)
+
+
+def _pass_on(session: Session, key: str) -> None:
+    """Wake the next run for a key, if it is free, in place of one that wants it no more."""
+    if key.startswith(TURN_PREFIX) or not places_taken(session, key):
+        _wake(session, key)
+
+
+def _came_free(session: Session, run_id: str, key: str, holders: Sequence[str]) -> bool:
+    """Tell whether a release came between a refusal and the note of the wait."""
+    if key.startswith(TURN_PREFIX):
+        return not _in_the_way(session, run_id, key, session.lease_time)
+    return len(places_taken(session, key)) < len(holders)
 
 
 def _circle(session: Session, run_id: str, key: str) -> Sequence[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from calandria.ports.coordination import (
     AcquireRequest,
     Granted,
@@ -34,13 +36,18 @@ def acquire(session: Session, request: AcquireRequest) -> Granted | Refused:
         if refused is not None:
             return refused
     grants: list[tuple[HoldRequest, int | None, bool]] = []
-    for wanted in sorted(request.holds, key=lambda hold: (hold.kind.value, hold.key)):
+    wanted_once = _once_each(request.holds)
+    if isinstance(wanted_once, Refused):
+        return wanted_once
+    for wanted in wanted_once:
         checked = _check_hold(session, request, wanted, time)
         if isinstance(checked, Refused):
             return checked
         grants.append((wanted, *checked))
-    for rate in request.rates:
-        _count_start(session, request, rate)
+    for key, seconds in {
+        (rate.key, seconds) for rate in request.rates for seconds, _ in rate.windows
+    }:
+        _count_start(session, request, key, seconds)
     return Granted([_grant(session, request, *grant, time) for grant in grants])
 
 
@@ -87,11 +94,36 @@ def _check_rate(session: Session, request: AcquireRequest, rate: RateRequest) ->
     )
 
 
-def _count_start(session: Session, request: AcquireRequest, rate: RateRequest) -> None:
-    for seconds, _ in rate.windows:
-        place = int(request.now // seconds)
-        values: dict[str, Value] = {"key": rate.key, "seconds": seconds, "place": place}
-        session.execute(STATEMENTS["count_start"], values)
+def _count_start(session: Session, request: AcquireRequest, key: str, seconds: int) -> None:
+    place = int(request.now // seconds)
+    values: dict[str, Value] = {"key": key, "seconds": seconds, "place": place}
+    session.execute(STATEMENTS["count_start"], values)
+
+
+def _once_each(holds: Sequence[HoldRequest]) -> list[HoldRequest] | Refused:
+    """Return what is asked for in the order of taking; keys that came out equal count once."""
+    found: dict[str, HoldRequest] = {}
+    for wanted in sorted(holds, key=lambda hold: (hold.kind.value, hold.key)):
+        other = found.setdefault(wanted.key, wanted)
+        if other.kind is not wanted.kind:
+            return _mixed(wanted, other.kind.value, [])
+        limit, ttl = min(other.limit, wanted.limit), max(other.ttl, wanted.ttl)
+        found[wanted.key] = HoldRequest(wanted.kind, wanted.key, limit, ttl)
+    return list(found.values())
+
+
+def places_taken(session: Session, key: str) -> list[str]:
+    """Return the execution behind each live hold of a key that is not a re-entry."""
+    rows = session.rows(STATEMENTS["live_holds_of_key"], session.lease_time | {"key": key})
+    return [row[0] for row in rows if _takes_place(row, rows)]
+
+
+def _takes_place(row: Row, rows: Sequence[Row]) -> bool:
+    """Tell whether a hold counts by itself: no re-entry, or what it re-entered is no more."""
+    execution, path, _, is_nested, _ = row
+    return not is_nested or not any(
+        other[0] == execution and other[1] != path and encloses(other[1], path) for other in rows
+    )
 
 
 def _check_hold(
@@ -102,15 +134,16 @@ def _check_hold(
     in_the_way: list[str] = []
     token: int | None = None
     nested = False
-    for execution, path, kind, is_nested, held_token in rows:
+    for row in rows:
+        execution, path, kind, is_nested, held_token = row
         if kind != wanted.kind.value:
-            return _mixed(wanted, kind, execution)
+            return _mixed(wanted, kind, [execution])
         own = execution == request.execution
         if own and path == request.path:
             return held_token, bool(is_nested)
         if own and encloses(path, request.path):
             token, nested = held_token, True
-        elif not is_nested:
+        elif _takes_place(row, rows):
             in_the_way.append(execution)
     if nested or len(in_the_way) < wanted.limit:
         return token, nested
@@ -118,12 +151,12 @@ def _check_hold(
     return Refused(Refusal.HELD, primitive, wanted.key, holders=in_the_way)
 
 
-def _mixed(wanted: HoldRequest, kind: str, execution: str) -> Refused:
+def _mixed(wanted: HoldRequest, kind: str, holders: Sequence[str]) -> Refused:
     return Refused(
         Refusal.MIXED,
         "Lock" if wanted.kind is HoldKind.LOCK else "Semaphore",
         wanted.key,
-        holders=[execution],
+        holders=holders,
         detail=f"the key is held as a {kind}: use different keys for locks and semaphores",
     )
 

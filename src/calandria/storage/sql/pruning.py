@@ -8,7 +8,15 @@ from calandria.storage.sql.statements import STATEMENTS
 RECORDS_PER_TRANSACTION = 5000
 """A transaction takes no further run once it has deleted so many records."""
 
-_OF_EACH_RUN = ("keep_outcome", "delete_events", "delete_steps", "delete_run_values", "delete_run")
+_OF_EACH_RUN = (
+    "keep_outcome",
+    "delete_events",
+    "delete_steps",
+    "delete_positions",
+    "forget_waiter",
+    "delete_run_values",
+    "delete_run",
+)
 
 
 def prune(database: Database, finished_before: float, limit: int) -> int:

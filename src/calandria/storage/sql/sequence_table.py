@@ -103,7 +103,7 @@ def pass_position(session: Session, key: str, position: int, time: dict[str, Val
 
 def forget_sequence(session: Session, key: str) -> int:
     """Delete a sequence; return how many positions it had."""
-    count = session.execute(STATEMENTS["drain_positions"], {"key": key})
+    count = session.execute(STATEMENTS["forget_positions"], {"key": key})
     session.execute(STATEMENTS["drain_sequence"], {"key": key})
     return count
 
@@ -111,7 +111,6 @@ def forget_sequence(session: Session, key: str) -> int:
 def _drain_if_done(session: Session, key: str) -> None:
     """Reset a sequence once nobody in it waits or works: the next position is the first again."""
     if session.row(STATEMENTS["open_positions"], {"key": key}) is None:
-        # a passed position is kept until then, so that its execution learns of it when it wakes
         session.execute(STATEMENTS["drain_positions"], {"key": key})
         session.execute(STATEMENTS["drain_sequence"], {"key": key})
 

@@ -377,6 +377,15 @@ WHERE hold_key = :key AND expires_boot = :clock_boot AND expires > :clock_now
 DELETE FROM calandria_holds
 WHERE hold_key = :key AND (expires_boot <> :clock_boot OR expires <= :clock_now)
 
+-- name: any_hold
+-- Whether an execution has a hold, live or lapsed.
+SELECT 1 FROM calandria_holds WHERE execution = :execution LIMIT 1
+
+-- name: drop_lapsed_of_execution
+-- Holds of an execution that nobody kept alive.
+DELETE FROM calandria_holds
+WHERE execution = :execution AND (expires_boot <> :clock_boot OR expires <= :clock_now)
+
 -- name: next_token
 -- The next fencing token of a key.
 INSERT INTO calandria_fences (hold_key, token) VALUES (:key, 1)
@@ -529,11 +538,23 @@ SELECT sequence_key FROM calandria_sequences ORDER BY sequence_key
 
 -- name: drain_positions
 -- A sequence whose positions are all done.
-DELETE FROM calandria_positions WHERE sequence_key = :key
+-- One that was passed is kept while its run is under way, which is to learn of it when it wakes.
+DELETE FROM calandria_positions
+WHERE sequence_key = :key AND (state <> 'stale' OR execution NOT IN (
+    SELECT run_id FROM calandria_runs WHERE finished_at IS NULL))
 
 -- name: drain_sequence
--- A sequence whose positions are all done.
+-- A sequence whose positions are all done; while any is kept, the numbers go on.
 DELETE FROM calandria_sequences WHERE sequence_key = :key
+    AND NOT EXISTS (SELECT 1 FROM calandria_positions WHERE sequence_key = :key)
+
+-- name: forget_positions
+-- A whole sequence.
+DELETE FROM calandria_positions WHERE sequence_key = :key
+
+-- name: delete_positions
+-- What is left in sequences of a run that is pruned.
+DELETE FROM calandria_positions WHERE execution = :run_id
 
 -- name: run_lives
 -- Whether a run is in someone's hands, waits for a person, or is scheduled.
@@ -555,8 +576,34 @@ RETURNING tries
 DELETE FROM calandria_waiters WHERE run_id = :run_id
 
 -- name: first_waiter
--- Who has waited longest for a key.
-SELECT run_id FROM calandria_waiters WHERE wait_key = :key ORDER BY since, run_id LIMIT :limit
+-- Who has waited longest for a key, of the runs under way that are not due anyhow.
+SELECT w.run_id FROM calandria_waiters AS w JOIN calandria_runs AS r ON r.run_id = w.run_id
+LEFT JOIN calandria_jobs AS j ON j.run_id = w.run_id
+WHERE w.wait_key = :key AND r.finished_at IS NULL
+    AND (j.run_id IS NULL OR (j.due_boot = :clock_boot AND j.due > :clock_now))
+ORDER BY w.since, w.run_id LIMIT 1
+
+-- name: next_in_turn
+-- The execution at the head of a sequence, and whether it is a run that is parked for its turn.
+SELECT p.execution, EXISTS (
+    SELECT 1 FROM calandria_waiters AS w JOIN calandria_runs AS r ON r.run_id = w.run_id
+    WHERE w.run_id = p.execution AND w.wait_key = 'turn:' || :key AND r.finished_at IS NULL)
+FROM calandria_positions AS p
+WHERE p.sequence_key = :key AND (p.state = 'waiting' OR p.state = 'active')
+ORDER BY p.position LIMIT 1
+
+-- name: forgive_try
+-- A run that was woken for a key.
+UPDATE calandria_waiters SET tries = max(tries - 1, 0) WHERE run_id = :run_id AND wait_key = :key
+
+-- name: stop_waiting
+-- A run that waits for one key no more.
+DELETE FROM calandria_waiters WHERE run_id = :run_id AND wait_key = :key
+
+-- name: waits_no_more_for
+-- What the work that now waits for one key had waited for before.
+DELETE FROM calandria_waiters WHERE run_id = :run_id AND label = :label AND wait_key <> :key
+RETURNING wait_key
 
 -- name: keys_waited_for
 -- What a run waits for.
@@ -564,7 +611,9 @@ SELECT wait_key FROM calandria_waiters WHERE run_id = :run_id
 
 -- name: waiters
 -- All parked runs that wait for keys, the longest wait first.
-SELECT run_id, wait_key, label, since FROM calandria_waiters ORDER BY since, run_id
+SELECT w.run_id, w.wait_key, w.label, w.since
+FROM calandria_waiters AS w JOIN calandria_runs AS r ON r.run_id = w.run_id
+WHERE r.finished_at IS NULL ORDER BY w.since, w.run_id
 
 -- name: holders_of_key
 -- The executions that hold a key.

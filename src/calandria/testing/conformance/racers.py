@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 from typing import TypeAlias
 
 from calandria.errors import StaleLease
+from calandria.ports.coordination import Granted, HoldKind, HoldRequest, RateRequest
 from calandria.ports.jobs import JobStore
 from calandria.ports.run_store import Changes, Event, KeyedRun, Lease, RunStore, TakenLease
+from calandria.testing.conformance.coordination import ask, coordination_of, lock, turn
 from calandria.testing.conformance.harness import DEADLINE, NOW, TTL, StoreFactory, new_run, step
 
 COMMITS = 30
 """How many commits each worker makes."""
+ENTRIES = 25
+"""How often each racer enters."""
+STARTS = 20
+"""How many starts a window has room for."""
 
 AnyBarrier: TypeAlias = Barrier | threading.Barrier
 
@@ -125,6 +132,86 @@ class Worker:
             assert len(store.read_steps(run.id, "")) == place
         leave(store)
         return run.id
+
+
+@dataclass(frozen=True)
+class Locker:
+    """Enters one lock over and over; returns the tokens it was given."""
+
+    key: str
+
+    def __call__(self, store_factory: StoreFactory, number: int) -> list[int]:
+        """Run the race."""
+        store = at_the_line(store_factory)
+        keys = coordination_of(store)
+        tokens: list[int] = []
+        deadline = time.monotonic() + DEADLINE
+        while len(tokens) < ENTRIES and time.monotonic() < deadline:
+            answer = keys.acquire(ask(str(number), lock(self.key)))
+            if isinstance(answer, Granted):
+                tokens.append(answer.holds[0].token)
+                assert [hold.execution for hold in keys.holds() if hold.key == self.key] == [
+                    str(number)
+                ]
+                keys.release(str(number), "step")
+        leave(store)
+        return tokens
+
+
+@dataclass(frozen=True)
+class Grabber:
+    """Takes a place under each key it can; returns the keys it got."""
+
+    wanted: Sequence[str]
+    limit: int
+
+    def __call__(self, store_factory: StoreFactory, number: int) -> list[str]:
+        """Run the race."""
+        store = at_the_line(store_factory)
+        kind = HoldKind.LOCK if self.limit == 1 else HoldKind.SEMAPHORE
+        won = [
+            key
+            for key in self.wanted
+            if isinstance(
+                coordination_of(store).acquire(
+                    ask(str(number), HoldRequest(kind, key, self.limit, TTL))
+                ),
+                Granted,
+            )
+        ]
+        leave(store)
+        return won
+
+
+@dataclass(frozen=True)
+class Starter:
+    """Starts as often as a window lets it; returns how often."""
+
+    key: str
+
+    def __call__(self, store_factory: StoreFactory, number: int) -> int:
+        """Run the race."""
+        store = at_the_line(store_factory)
+        wanted = RateRequest(self.key, [(60, STARTS)])
+        answers = [
+            coordination_of(store).acquire(ask(str(number), rates=[wanted])) for _ in range(STARTS)
+        ]
+        leave(store)
+        return sum(isinstance(answer, Granted) for answer in answers)
+
+
+@dataclass(frozen=True)
+class Queuer:
+    """Has positions assigned to executions of its own."""
+
+    key: str
+
+    def __call__(self, store_factory: StoreFactory, number: int) -> None:
+        """Run the race."""
+        store = at_the_line(store_factory)
+        for place in range(ENTRIES):
+            coordination_of(store).assign(ask(f"{number}-{place}", turns=[turn(self.key)]))
+        leave(store)
 
 
 def claim_all(store_factory: StoreFactory, number: int) -> list[str]:
