@@ -109,13 +109,17 @@ class Middleware:
         """A completed step's `undo`, or a map's `undo_all`, did not finish; the rest goes on."""
 
     def hold_acquired(self, step: StepInfo, key: str, primitive: str) -> None:
-        """The step has its key; `primitive` is `lock`, `semaphore` or `ordered_lock`."""
+        """The step has its key, or one more start under it.
+
+        `primitive` is `lock`, `semaphore`, `rate_limit`, `period` or `ordered_lock`. What a whole
+        reactor declares is told with a `step` whose path is empty and whose attempt is 0.
+        """
 
     def hold_refused(self, step: StepInfo, key: str, primitive: str) -> None:
-        """The step waits for a key that is not to be had now."""
+        """A key is not to be had now: the step waits for it, or is skipped because of it."""
 
-    def hold_released(self, step: StepInfo) -> None:
-        """The step let go of all its keys."""
+    def hold_released(self, step: StepInfo, key: str, primitive: str) -> None:
+        """The step let go of its lock, its place in a semaphore, or its turn."""
 
     def lease_taken(self, run: RunInfo) -> None:
         """This process now owns the run, under `run.epoch`."""

@@ -32,6 +32,7 @@ from calandria.results import (
 )
 from calandria.runtime.endings import LevelOutcome, Suspension
 from calandria.runtime.environment import Environment
+from calandria.runtime.hold_notices import tell_left
 from calandria.runtime.journal import Journal
 from calandria.runtime.levels import Level
 from calandria.runtime.needs import Needs
@@ -145,6 +146,8 @@ class Concluder:
     def _let_go(self, journal: Journal, outcome: LevelOutcome, header: RunHeader) -> None:
         """Release all that the run holds, and leave what its end leaves."""
         session, pending = self._environment.session, journal.coordination
+        turns = [] if self.needs is None else [key for key, _, _ in self.needs.turns]
+        tell_left(journal, self._environment.run, session.holds.all(), turns)
         for path in {hold.path for hold in session.holds.all()}:
             session.holds.remove(path)
             if path not in pending.releases:

@@ -351,9 +351,7 @@ class Coordinator:
             for hold in reversed(held):
                 self._tell_released(level, name, slot, hold.key, hold.kind.value)
 
-    def _tell_released(
-        self, level: Level, name: str, slot: Slot, key: str, primitive: str
-    ) -> None:
+    def _tell_released(self, level: Level, name: str, slot: Slot, key: str, primitive: str) -> None:
         journal = self._execution.journal
         journal.event("hold.released", slot.path, key=key, primitive=primitive)
         journal.step_notice("hold_released", level, name, slot, key, primitive)

@@ -59,6 +59,7 @@ from calandria.runtime.environment import Environment
 from calandria.runtime.execution import Execution
 from calandria.runtime.fitting import Fit, fit_of
 from calandria.runtime.gates import describe_wait, raise_contention
+from calandria.runtime.hold_notices import tell_entered, tell_parked
 from calandria.runtime.identifiers import digest, new_run_id
 from calandria.runtime.levels import ReactorLevel
 from calandria.runtime.lookup import stored_name
@@ -219,6 +220,8 @@ class Runner:
         execution.journal.event("run.started")
         execution.journal.notice("lease_taken", environment.run)
         execution.journal.notice("run_started", environment.run)
+        if needs is not None:
+            tell_entered(execution.journal, environment.run, needs, session.holds.all())
         parallel = plan_is_parallel(definition.plan)
         return Job(environment, execution, parallel, concluder, inputs_digest)
 
@@ -375,10 +378,13 @@ class Runner:
         refused = self._gates.enter(
             session, job.needs, wait=wait, keep_turn=parks, backward=backward
         )
-        if refused is None:
-            return True
         # a run that has begun is never failed for waiting at its own gates
         admitted = taken.last_sequence > 1
+        if refused is None:
+            if not admitted:
+                journal, run = job.execution.journal, job.environment.run
+                tell_entered(journal, run, job.needs, session.holds.all())
+            return True
         ending = None if admitted else self._gates.ending(session.run_id, refused, job.needs)
         if ending is not None:
             self._conclude_unbegun(job, taken, ending)
@@ -387,6 +393,8 @@ class Runner:
             self._gates.note_admitted_wait(session.run_id, refused, job.needs)
         waits_for = describe_wait(refused, job.needs)
         self._put_down_taken(taken.lease, header, waits_for, refused.retry_after)
+        if waits_for != header.waits_for:
+            tell_parked(job.environment.observers, job.environment.run, refused, waits_for)
         return False
 
     def _conclude_unbegun(self, job: Job, taken: TakenLease, ending: Halt | Failure) -> None:

@@ -332,18 +332,18 @@ class Settler:
             if state.rollback is StepRollback.UNDONE:
                 self._journal.coordination.unmarks.append(slot.path)
             if state.rollback in (StepRollback.COMPENSATED, StepRollback.COMPENSATE_FAILED):
-                coordinator.end_turns(slot, failed=True)
+                coordinator.end_turns(level, event.name, slot, failed=True)
             return
         node = level.node(event.name)
         match state.status:
             case StepStatus.COMPLETED:
                 coordinator.leave_marks(slot)
-                coordinator.end_turns(slot, failed=False)
+                coordinator.end_turns(level, event.name, slot, failed=False)
             case StepStatus.SKIPPED | StepStatus.HALTED:
-                coordinator.end_turns(slot, failed=False)
+                coordinator.end_turns(level, event.name, slot, failed=False)
             case StepStatus.FAILED if not (node.compensates and state.attempts > 0):
                 # with a compensate to come, the turn is over only after it
-                coordinator.end_turns(slot, failed=True)
+                coordinator.end_turns(level, event.name, slot, failed=True)
 
     def _note_forward(self, level: Level, name: str, state: NodeState, slot: Slot) -> None:
         assert state.status is not None

@@ -24,7 +24,7 @@ _COORDINATION = logging.getLogger("calandria.coordination")
 
 
 class LoggingMiddleware(Middleware):
-    """Logs runs, steps, rollbacks and leases to `calandria.run`, `.step`, `.rollback`, `.lease`.
+    """Logs to `calandria.run`, `.step`, `.rollback`, `.coordination` and `.lease`.
 
     Name it in `configure(middleware=[LoggingMiddleware])` or in a reactor's `middleware`. What a
     step or a run returned is never logged. With `inputs` the inputs of runs and steps are, with
@@ -136,9 +136,9 @@ class LoggingMiddleware(Middleware):
         """Log `hold.refused` at INFO, with the key and the primitive."""
         self._step(_COORDINATION, logging.INFO, "hold.refused", step, key=key, primitive=primitive)
 
-    def hold_released(self, step: StepInfo) -> None:
-        """Log `hold.released` at INFO."""
-        self._step(_COORDINATION, logging.INFO, "hold.released", step)
+    def hold_released(self, step: StepInfo, key: str, primitive: str) -> None:
+        """Log `hold.released` at INFO, with the key and the primitive."""
+        self._step(_COORDINATION, logging.INFO, "hold.released", step, key=key, primitive=primitive)
 
     def lease_taken(self, run: RunInfo) -> None:
         """Log `lease.taken` at DEBUG, with the epoch."""
@@ -164,7 +164,8 @@ class LoggingMiddleware(Middleware):
         logger: logging.Logger, level: int, event: str, step: StepInfo, **fields: object
     ) -> None:
         seconds = None if step.seconds is None else round(step.seconds, 6)
-        place = {"step": step.path, "attempt": step.attempt, "seconds": seconds}
+        # what concerns a whole run has no path and no attempt
+        place = {"step": step.path or None, "attempt": step.attempt or None, "seconds": seconds}
         _log(logger, level, event, step.run, **place, **fields)
 
 

@@ -38,7 +38,7 @@ HOOKS: dict[str, tuple[Any, ...]] = {
     "run_parked": (RUN, "unit email"),
     "hold_acquired": (STEP, "stock:7", "lock"),
     "hold_refused": (STEP, "stock:7", "lock"),
-    "hold_released": (STEP,),
+    "hold_released": (STEP, "stock:7", "lock"),
     "run_cancelled": (RUN, "by ann"),
     "run_aborted": (RUN, KeyboardInterrupt()),
     "step_started": (STEP,),
