@@ -66,6 +66,12 @@ def read_duration(text: str, option: str) -> timedelta:
         raise CommandError(f"{option} {text!r}: is longer than can be counted.") from None
 
 
+def read_seconds(text: str, option: str) -> float:
+    """Return the seconds of a time to wait: `30`, or with a unit, like `90s` or `5m`."""
+    plain = re.fullmatch(r"\d+(?:\.\d+)?", text.strip(), re.ASCII)
+    return read_duration(f"{text.strip()}s" if plain else text, option).total_seconds()
+
+
 def read_instant(text: str, option: str, now: datetime) -> datetime:
     """Return the instant in ISO 8601, or so long before `now`: `2h`, `7d`.
 

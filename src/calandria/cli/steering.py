@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from calandria.cli.arguments import read_duration
+from calandria.cli.arguments import read_seconds
 from calandria.cli.as_data import run_details
 from calandria.cli.console import out, print_json
 from calandria.cli.loading import import_modules
@@ -26,14 +26,16 @@ def wait(
     run_id: RunId,
     timeout: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="How long at most: 30s, 5m. Default: no limit."),
+        typer.Option(
+            metavar="DURATION", help="How long at most: 30 (seconds), 5m. Default: no limit."
+        ),
     ] = None,
     modules: Modules = None,
     as_json: AsJson = False,
 ) -> None:
     """Wait until a run has ended or is paused, and tell what it came to."""
     options: GlobalOptions = context.obj
-    seconds = None if timeout is None else read_duration(timeout, "--timeout").total_seconds()
+    seconds = None if timeout is None else read_seconds(timeout, "--timeout")
     import_modules(modules or ())
     with open_existing_runtime(options) as runtime:
         run = runtime.find(run_id)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from calandria.cli.arguments import read_duration
+from calandria.cli.arguments import read_seconds
 from calandria.cli.as_data import worker_data
 from calandria.cli.console import err, out, print_block, print_json
 from calandria.cli.exits import CommandError, ExitCode
@@ -40,7 +40,7 @@ def worker(
         str,
         typer.Option(
             metavar="DURATION",
-            help="How long runs under way may go on after SIGTERM or SIGINT: 30s, 5m.",
+            help="How long runs under way may go on after SIGTERM or SIGINT: 30 (seconds), 5m.",
         ),
     ] = "30s",
     watch: Annotated[
@@ -50,7 +50,7 @@ def worker(
 ) -> None:
     """Work on runs in the background, until SIGTERM or SIGINT; a second one ends it at once."""
     options: GlobalOptions = context.obj
-    seconds = read_duration(drain, "--drain").total_seconds()
+    seconds = read_seconds(drain, "--drain")
     if watch:
         command = worker_command(options, modules, threads, drain)
         raise typer.Exit(Supervisor(command, modules, seconds).run())

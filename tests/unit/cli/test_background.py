@@ -111,12 +111,14 @@ def test_the_units_of_a_run_are_in_its_json(calandria: Invoke, runtime: Runtime)
 def test_wait_tells_what_a_run_came_to(calandria: Invoke, runtime: Runtime) -> None:
     Path("open").touch()
     run_id = enqueue(calandria, "Order", "-i", "number=3")
-    late = calandria("wait", run_id, "--timeout", "0.01s")
+    late = calandria("wait", run_id, "--timeout", "0.01")
     assert (late.code, late.out) == (5, "")
     assert late.err == f"Error: Run {run_id} is still running after 0.01 s; it goes on.\n"
     finish(runtime, run_id)
     assert calandria("wait", run_id).out == f"completed  {run_id}\n6\n"
     assert calandria("wait", run_id, "--json").data["value"] == 6
+    for timeout in ("5", "0.5m"):
+        assert calandria("wait", run_id, "--timeout", timeout).code == 0
     assert calandria("wait", "nothing").code == 3
     assert calandria("wait", run_id, "--timeout", "soon").code == 2
 
