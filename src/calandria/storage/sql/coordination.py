@@ -119,9 +119,8 @@ class SqlCoordination:
     def drop(self, execution: str, *, keep: Sequence[str]) -> None:
         """Let go of every hold of an execution but those of the paths in `keep`."""
         with self._database.write() as session:
-            values = session.lease_time | {"execution": execution}
-            paths = {row[3] for row in session.rows(STATEMENTS["holds_of_execution"], values)}
-            for path in paths - set(keep):
+            found = session.rows(STATEMENTS["paths_of_execution"], {"execution": execution})
+            for path in {path for (path,) in found} - set(keep):
                 _release(session, execution, path)
 
     def assign(self, request: AcquireRequest) -> None:
@@ -219,6 +218,18 @@ def write_coordination(session: Session, execution: str, changes: CoordinationCh
     if changes.extend_holds is not None:
         values = time | {"execution": execution, "ttl": changes.extend_holds}
         session.execute(STATEMENTS["extend_holds"], values)
+    if changes.ends:
+        _end_execution(session, execution, time)
+
+
+def _end_execution(session: Session, execution: str, time: dict[str, Value]) -> None:
+    """Leave nothing of an execution that is over: also what a process took that died."""
+    values: dict[str, Value] = {"execution": execution}
+    for (path,) in session.rows(STATEMENTS["paths_that_hold"], values):
+        _release(session, execution, path)
+    for key, path in session.rows(STATEMENTS["open_positions_of"], values):
+        _end_turn(session, execution, TurnEnd(key, path, failed=False), time)
+    session.execute(STATEMENTS["forget_waiter"], {"run_id": execution})
 
 
 def _leave_mark(session: Session, mark: PeriodMark, now: float) -> None:

@@ -35,6 +35,8 @@ def take_turn(
     values: dict[str, Value] = time | {"key": turn.key, "position": position}
     if state == "stale":
         return _refused(Refusal.STALE, turn.key, "it was passed after proving no life for too long")
+    if state in ("done", "failed"):
+        return _refused(Refusal.STALE, turn.key, "it is over already")
     ahead = _first_ahead(session, turn, values)
     if ahead is not None:
         if turn.keep:
@@ -45,7 +47,8 @@ def take_turn(
         detail = f"position {position} waits for position {ahead[0]}"
         return _refused(Refusal.TURN, turn.key, detail, holders=[ahead[1]])
     if turn.strict and session.row(STATEMENTS["failed_before"], values) is not None:
-        session.execute(STATEMENTS["see_position"], values | {"state": "done"})
+        # passed, so that a run which dies before it records this does not begin when taken up
+        session.execute(STATEMENTS["see_position"], values | {"state": "stale"})
         _drain_if_done(session, turn.key)
         return _refused(Refusal.CHAIN_FAILED, turn.key, "an earlier position failed")
     session.execute(STATEMENTS["see_position"], values | {"state": "active"})

@@ -377,6 +377,10 @@ WHERE hold_key = :key AND expires_boot = :clock_boot AND expires > :clock_now
 DELETE FROM calandria_holds
 WHERE hold_key = :key AND (expires_boot <> :clock_boot OR expires <= :clock_now)
 
+-- name: paths_of_execution
+-- The paths through which an execution holds anything, lapsed or not.
+SELECT DISTINCT path FROM calandria_holds WHERE execution = :execution
+
 -- name: any_hold
 -- Whether an execution has a hold, live or lapsed.
 SELECT 1 FROM calandria_holds WHERE execution = :execution LIMIT 1
@@ -403,6 +407,10 @@ ON CONFLICT (hold_key, execution, path) DO UPDATE SET
 -- name: release_holds
 -- Let go of what a path holds.
 DELETE FROM calandria_holds WHERE execution = :execution AND path = :path RETURNING hold_key
+
+-- name: paths_that_hold
+-- The paths of an execution that hold something, live or lapsed.
+SELECT DISTINCT path FROM calandria_holds WHERE execution = :execution
 
 -- name: release_hold
 -- Let go of one hold.
@@ -521,6 +529,11 @@ WHERE sequence_key = :key AND position < :position AND state = 'failed' LIMIT 1
 SELECT 1 FROM calandria_positions
 WHERE sequence_key = :key AND (state = 'waiting' OR state = 'active') LIMIT 1
 
+-- name: open_positions_of
+-- The positions of an execution that are not done.
+SELECT sequence_key, path FROM calandria_positions
+WHERE execution = :execution AND (state = 'waiting' OR state = 'active')
+
 -- name: positions
 -- A whole sequence.
 SELECT position, execution, path, state, label FROM calandria_positions
@@ -557,9 +570,10 @@ DELETE FROM calandria_positions WHERE sequence_key = :key
 DELETE FROM calandria_positions WHERE execution = :run_id
 
 -- name: run_lives
--- Whether a run is in someone's hands, waits for a person, or is scheduled.
+-- Whether a run is in someone's hands, or was not long ago, waits for a person, or is scheduled.
 SELECT r.status = 'paused' OR j.run_id IS NOT NULL OR (
-    r.lease_owner IS NOT NULL AND r.lease_boot = :clock_boot AND r.lease_expires > :clock_now)
+    r.lease_owner IS NOT NULL AND r.lease_boot = :clock_boot
+    AND r.lease_expires > :clock_now - :poison_timeout)
 FROM calandria_runs AS r LEFT JOIN calandria_jobs AS j ON j.run_id = r.run_id
 WHERE r.run_id = :execution
     AND r.status NOT IN ('completed', 'failed', 'halted', 'cancelled', 'aborted')
