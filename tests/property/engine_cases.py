@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from calandria.plan.model import Node, NodeKind, Plan
+from calandria.plan.model import AWAITED, HandOff, Node, NodeKind, Plan
 from calandria.plan.policies import Retry
 from tests.property.engine_facts import Budget, Script, Verdict
 from tests.property.engine_level_world import LevelWorld
@@ -53,6 +53,29 @@ def plans(draw: st.DrawFn, concurrency: st.SearchStrategy[int]) -> Plan:
         returns=f"s{size - 1}",
         concurrency=draw(concurrency),
     )
+
+
+@st.composite
+def background_plans(draw: st.DrawFn) -> Plan:
+    """Like `plans`, with spawned units, steps that wait for them, and a point of hand-off."""
+    plan = draw(plans(st.integers(1, 3)))
+    made: list[Node] = []
+    results: dict[str, str] = {}
+    for node in plan.nodes:
+        # a step that depends on a unit may use its outcome, or only come after it
+        names = (results.get(name, name) for name in node.dependencies)
+        dependencies = tuple(
+            result if draw(st.booleans()) else result.removesuffix(AWAITED) for result in names
+        )
+        if draw(st.integers(0, 2)):
+            made.append(replace(node, dependencies=dependencies))
+            continue
+        made.append(Node(node.name, NodeKind.SPAWN, dependencies))
+        results[node.name] = node.name + AWAITED
+        made.append(Node(results[node.name], NodeKind.AWAIT, (node.name,)))
+    point = draw(st.sampled_from([node.name for node in plan.nodes]))
+    hand_off = draw(st.sampled_from([None, HandOff(after=point), HandOff(before=point)]))
+    return replace(plan, nodes=tuple(made), hand_off=hand_off)
 
 
 @st.composite
@@ -109,3 +132,27 @@ def cases(
         ),
         undos=draw(st.integers(0, 2)),
     )
+
+
+@st.composite
+def background_cases(draw: st.DrawFn) -> Case:
+    """Return a case whose level is handed over and parked, and whose processes die."""
+    plan = draw(background_plans())
+    made: dict[str, Script] = {}
+    for node in plan.nodes:
+        match node.kind:
+            case NodeKind.SPAWN:
+                verdicts = [Verdict.SUCCEED, Verdict.SUCCEED, Verdict.SKIP, Verdict.NEVER_START]
+                made[node.name] = Script((draw(st.sampled_from(verdicts)),))
+            case NodeKind.AWAIT:
+                verdicts = [Verdict.SUCCEED] * 3 + [Verdict.FAIL_FOR_GOOD]
+                made[node.name] = Script((draw(st.sampled_from(verdicts)),))
+            case _:
+                made[node.name] = draw(scripts(VERDICTS))
+    budget = Budget(
+        crashes=draw(st.integers(0, 4)),
+        stops=draw(st.integers(0, 1)),
+        parks=draw(st.integers(0, 6)),
+        max_recoveries=draw(st.integers(0, 2)),
+    )
+    return Case(plan, made, draw(numbers()), budget, draw(st.integers(0, 1)))

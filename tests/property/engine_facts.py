@@ -83,6 +83,8 @@ class Budget:
     max_recoveries: int = 2
     in_order: bool = False
     """Everything in flight ends and is collected in the order it began."""
+    parks: int = 0
+    """How often a process that only waits may step aside."""
     undone_after_crash: bool = True
     """Whether a level that died may be undone, as its parent's rollback would, not taken up."""
 
@@ -146,6 +148,13 @@ class Resumed:
 
 
 @dataclass(frozen=True)
+class Handed:
+    """The process gave the level to another: its point of hand-off, or because it only waited."""
+
+    over: bool
+
+
+@dataclass(frozen=True)
 class Ended:
     """The engine said that the level is over."""
 
@@ -153,4 +162,4 @@ class Ended:
     incomplete: bool
 
 
-Fact: TypeAlias = Did | Heard | Recorded | Turned | Crashed | Resumed | Ended
+Fact: TypeAlias = Did | Heard | Recorded | Turned | Crashed | Resumed | Handed | Ended

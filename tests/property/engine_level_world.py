@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import cast
 
 from calandria.engine.advance import advance
-from calandria.engine.commands import Command
+from calandria.engine.commands import Command, HandOver
 from calandria.engine.events import Began, Event, MapEvent
 from calandria.engine.node_state import NodeState
 from calandria.engine.state import new_level, restore_level
-from calandria.plan.model import Node, Plan
+from calandria.plan.model import Node, NodeKind, Plan
 from tests.property.engine_facts import Budget, Choices, Script
 from tests.property.engine_world import World
 
@@ -29,8 +29,15 @@ class LevelWorld(World):
     def node(self, name: str) -> Node:
         return self.plan.node(name)
 
+    def wanted(self, name: str) -> bool:
+        return self.node(name).kind is not NodeKind.AWAIT or name in self.state.awaiting
+
+    def perform_other(self, command: Command) -> None:
+        assert isinstance(command, HandOver), command
+        self.process.handing_over = True
+
     def begin(self) -> MapEvent:
-        self.state = new_level(self.plan)
+        self.state = new_level(self.plan, self.plan.hand_off)
         return Began()
 
     def restore(self) -> None:

@@ -61,7 +61,9 @@ class Standing:
         """Move on by one fact."""
         match fact:
             case Did(action, name):
-                self.in_flight[name] = action
+                # what only waits for a spawned unit takes no place, and nothing waits for it
+                if self.node(name).kind is not NodeKind.AWAIT:
+                    self.in_flight[name] = action
             case Heard(event):
                 self.hear(event)
             case Recorded(name, _, after):
@@ -135,6 +137,8 @@ class Standing:
 def duty(node: Node, step: NodeState, worked: bool) -> frozenset[StepRollback]:
     """Return where a full rollback may leave a step, from the tables of `semantics.md` 1 and 2."""
     nothing = frozenset({StepRollback.NONE})
+    if node.kind in (NodeKind.SPAWN, NodeKind.AWAIT):
+        return nothing
     undone = frozenset({StepRollback.UNDONE, StepRollback.UNDO_FAILED})
     compensated = frozenset({StepRollback.COMPENSATED, StepRollback.COMPENSATE_FAILED})
     if node.kind is not NodeKind.STEP:

@@ -51,6 +51,7 @@ from tests.property.engine_facts import (
     Did,
     Ended,
     Fact,
+    Handed,
     Heard,
     Journal,
     Recorded,
@@ -74,6 +75,7 @@ class Process:
     timers: list[MapEvent] = field(default_factory=list)
     stopped: Stopping | None = None
     finish: Finish | None = None
+    handing_over: bool = False
 
 
 class World(ABC):
@@ -85,6 +87,7 @@ class World(ABC):
         self.budget = budget
         self.crashes_left = budget.crashes
         self.stops_left = budget.stops
+        self.parks_left = budget.parks
         self.journal: Journal = {}
         self.history: list[Fact] = []
         self.process = Process()
@@ -113,6 +116,10 @@ class World(ABC):
     @abstractmethod
     def restore(self) -> None:
         """Make the state that the journal folds to."""
+
+    def wanted(self, name: str) -> bool:
+        """Tell whether what goes on for a step is still of use to the level."""
+        return True
 
     def perform_other(self, command: Command) -> None:
         """Perform a command that only this kind of world knows."""
@@ -173,6 +180,11 @@ class World(ABC):
         for _ in range(MOST_MOVES):
             if self.process.finish is not None:
                 return self.process.finish
+            if self.process.handing_over or self._parks():
+                # another process takes the level up, as a job tells it to; a second job, too
+                self.history.append(Handed(self.process.handing_over))
+                self.deliver(self._resume(by_hand=False))
+                continue
             self._move()
         raise AssertionError("the level does not come to an end")
 
@@ -209,6 +221,19 @@ class World(ABC):
             return why
         return None
 
+    def _parks(self) -> bool:
+        """Tell whether the process steps aside: possible when there is nothing but waiting."""
+        here = self.process
+        waits_only = all(
+            self.node(name).kind is NodeKind.AWAIT and self.wanted(name) for name in here.running
+        )
+        idle = waits_only and not here.ended and (here.running or here.timers)
+        # what a person has undone is not parked: it is done in that person's process
+        if not idle or here.stopped is not None or not self.parks_left or self.rollbacks:
+            return False
+        self.parks_left -= 1
+        return True
+
     def _move(self) -> None:
         self._maybe_die()
         stopping = self.maybe_stopping()
@@ -219,6 +244,10 @@ class World(ABC):
         possible: list[MapEvent | Did] = [*here.ended, *here.running.values(), *here.timers]
         assert possible, "nothing in flight, nothing due, and no end"
         chosen = possible[0] if self.budget.in_order else self.choices.pick(possible)
+        if isinstance(chosen, (Did, Settled)) and not self.wanted(chosen.name):
+            here.running.pop(chosen.name, None)
+            here.ended = [event for event in here.ended if event != chosen]
+            return
         if isinstance(chosen, Did):
             del here.running[chosen.name]
             here.ended.append(self._end_of(chosen))

@@ -157,7 +157,7 @@ def _settled(plan: Plan, state: LevelState, event: Settled) -> list[Command]:
                 delay = node.retry.delay_after(step.attempts, event.randomness)
                 return [RetryLater(event.name, delay), *_continue(plan, state)]
             step.move(StepStatus.FAILED)
-            if node.kind is not NodeKind.STEP and event.started:
+            if node.kind in (NodeKind.COMPOSE, NodeKind.MAP) and event.started:
                 # a nested level has rolled itself back; what it could not is left for a manual undo
                 step.roll(StepRollback.UNDO_FAILED if event.incomplete else StepRollback.UNDONE)
             if state.ending in (Ending.COMPLETED, Ending.HALTED):

@@ -23,6 +23,8 @@ class NodeState:
     order: int | None = None
     rollback: StepRollback = StepRollback.NONE
     rollback_attempts: int = 0
+    rollback_due: bool = False
+    """The last attempt at its compensate or undo failed, and the next is still to be made."""
     nested: bool = False
 
     def move(self, status: StepStatus) -> None:

@@ -92,9 +92,15 @@ def retry_backward(plan: Plan, state: LevelState, name: str) -> list[Command]:
     if state.phase is not Phase.ROLLING_BACK:
         return []
     step = state.nodes[name]
-    step.rollback_attempts += 1
+    _next_attempt(step)
     state.in_flight.add(name)
     return [backward_command(name, step)]
+
+
+def _next_attempt(step: NodeState) -> None:
+    step.rollback_due = False
+    step.rollback_attempts += 1
+    step.recoveries = 0
 
 
 def start_backward(
@@ -115,11 +121,16 @@ def start_backward(
     cut_off = step.rollback is running
     if not cut_off:
         step.recoveries = step.rollback_attempts = 0
+        step.rollback_due = False
     step.roll(running)
     if not cut_off:
         step.rollback_attempts = 1
         return backward_command(node.name, step)
     if node.kind is not NodeKind.STEP:
+        return backward_command(node.name, step)
+    if step.rollback_due:
+        # nothing was cut off: the process only waited for its time, or stepped aside meanwhile
+        _next_attempt(step)
         return backward_command(node.name, step)
     step.recoveries += 1
     if step.recoveries > max_recoveries:
@@ -139,6 +150,7 @@ def settle_backward(node: Node, step: NodeState, event: RolledBack) -> RollbackL
         step.roll(StepRollback.UNDONE if undoing else StepRollback.COMPENSATED)
         return None
     if event.retryable and step.rollback_attempts < node.rollback_retry.max_attempts:
+        step.rollback_due = True
         delay = node.rollback_retry.delay_after(step.rollback_attempts, event.randomness)
         return RollbackLater(node.name, delay)
     step.roll(StepRollback.UNDO_FAILED if undoing else StepRollback.COMPENSATE_FAILED)

@@ -205,6 +205,7 @@ class Execution:
             case BeginRollback(dropped):
                 self._turn(level, dropped)
             case RollbackLater(name, delay):
+                level.slot(name).due_at = self.environment.clock.now() + delay
                 self.after(delay, level, RollbackRetryDue(name))
             case Reconcile(name):
                 self._reconcile(level, name)
@@ -360,6 +361,7 @@ class Execution:
 
     def _go_back(self, level: Level, name: str, action: Any) -> Steps:
         slot, state = level.slot(name), level.node_state(name)
+        slot.due_at = None
         if self.coordinator.declared(level, name):
             slot.values = load_inputs(slot.inputs_text, self.environment.codec)
             taken = yield from self.coordinator.take_back(level, name, slot)

@@ -12,6 +12,7 @@ from calandria.ports.codec import Codec
 from calandria.ports.run_store import StepProgress, StepRecord
 from calandria.results import Failure, RecordedFailure, RollbackFailure
 from calandria.runtime.values import Value
+from calandria.statuses import StepRollback
 
 if TYPE_CHECKING:
     from calandria.runtime.needs import Needs
@@ -97,8 +98,12 @@ def node_state_of(record: StepRecord) -> NodeState:
         order=progress.completed_order,
         rollback=progress.rollback,
         rollback_attempts=progress.rollback_attempts,
+        rollback_due=progress.due_at is not None and progress.rollback in _UNDER_WAY,
         nested=progress.nested,
     )
+
+
+_UNDER_WAY = frozenset({StepRollback.COMPENSATING, StepRollback.UNDOING})
 
 
 def encode_failure(failure: Failure, codec: Codec) -> str:

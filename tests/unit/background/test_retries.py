@@ -11,6 +11,7 @@ from calandria import (
     Reactor,
     Retry,
     Runtime,
+    Settings,
     Step,
     Success,
     compose,
@@ -221,3 +222,30 @@ def test_retries_of_a_spawned_unit_park(worker: Worker, runtime: Runtime, diary:
 
     assert result_of(runtime, Parent.run()) == Success("done")
     assert diary == ["attempt 1", "attempt 2"]
+
+
+def test_a_parked_rollback_counts_attempts_and_no_crashes(storage: str, diary: list[str]) -> None:
+    class Hopeless(Step):
+        rollback_retry = Retry(max_attempts=4, backoff="fixed", base_delay=0.1, jitter=0)
+
+        def run(self) -> str:
+            return "done"
+
+        def undo(self, result: str) -> None:
+            diary.append("undo")
+            raise ValueError("never")
+
+    class Rolled(Reactor):
+        background = True
+        first = step(Hopeless)
+
+        @step
+        def falls(*, first: str) -> None:
+            raise ValueError("no")
+
+    with Runtime(storage, settings=Settings(max_recoveries=1)) as runtime:
+        runtime.start_worker(1)
+        found = run_of(runtime, Rolled.run()).wait(10)
+    assert isinstance(found, Failure)
+    assert diary == ["undo"] * 4
+    assert [failure.reason for failure in found.rollback_failures] == ["raised"]
