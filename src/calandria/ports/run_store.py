@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from calandria.ports.coordination import PeriodMark, TurnEnd
+from calandria.ports.coordination import AcquireRequest, PeriodMark, TurnEnd
 from calandria.statuses import RollbackState, RunStatus, StepRollback, StepStatus
 
 
@@ -158,7 +158,9 @@ class CoordinationChanges:
 
     `releases` are paths that let go of everything they hold, `unmarks` paths whose period marks
     are taken away; with `unmark_all_but` the run's marks go but those of these paths.
-    `extend_holds` lets all holds of the run last that many seconds from now.
+    `extend_holds` lets all holds of the run last that many seconds from now. With `ends` the run is
+    over: it lets go of whatever it still holds, its open positions are done, it waits for nothing.
+    `positions` are requests whose executions get their places in ordered sequences.
     """
 
     releases: Sequence[str] = ()
@@ -168,6 +170,8 @@ class CoordinationChanges:
     turn_ends: Sequence[TurnEnd] = ()
     extend_holds: float | None = None
     now: float = 0.0
+    ends: bool = False
+    positions: Sequence[AcquireRequest] = ()
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from calandria.ports.codec import Codec
 from calandria.ports.coordination import PeriodMark, TurnEnd
 from calandria.ports.run_store import (
     Changes,
+    CoordinationChanges,
     Event,
     JobRequest,
     KeyedRun,
@@ -153,6 +154,7 @@ class Concluder:
             if path not in pending.releases:
                 pending.releases.append(path)
         coordinated = definition_coordinates(self._definition)
+        pending.ends = coordinated or bool(session.adopted or session.requests)
         if coordinated and outcome.ending in (Ending.UNDONE, Ending.FAILED):
             # what could not be undone is still done, and keeps its mark
             pending.unmark_all_but = [failure.step for failure in outcome.rollback_failures]
@@ -160,13 +162,20 @@ class Concluder:
         if needs is None:
             return
         if header.status is RunStatus.COMPLETED:
-            now = self._environment.clock.now()
             pending.marks += [
-                PeriodMark(key, bucket_of(every, now), session.run_id, "")
+                PeriodMark(key, bucket_of(every, self._admitted_at()), session.run_id, "")
                 for key, every in needs.periods
             ]
         failed = header.status is RunStatus.FAILED
         pending.turn_ends += [TurnEnd(key, "", failed) for key, _, _ in needs.turns]
+
+    def _admitted_at(self) -> float:
+        """Return when the run passed its own gates: that is the bucket of time it has claimed."""
+        run_id = self._environment.run.run_id
+        for event in self._environment.store.read_events(run_id, limit=50):
+            if event.kind == "hold.acquired" and event.path is None:
+                return event.at
+        return self._environment.clock.now()
 
     def unbegun(self, ending: Halt | Failure) -> RunHeader:
         """Return the header of a run that was never let in."""
@@ -309,6 +318,7 @@ class Concluder:
             events=[Event(sequence, now, "run.aborted")],
             release=True,
             now=now,
+            coordination=CoordinationChanges(now=now, ends=True),
         )
 
     def _encode_failure(self, failure: Failure) -> str:

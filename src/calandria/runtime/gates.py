@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import dataclasses
 import logging
+import math
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from calandria.definition.node_definition import ReactorDefinition
@@ -17,6 +18,7 @@ from calandria.ports.coordination import (
     TurnEnd,
     Wait,
 )
+from calandria.ports.run_store import CoordinationChanges
 from calandria.results import Failure, Halt
 from calandria.runtime.needs import KINDS, Needs, contention_error, needs_of, wait_key
 from calandria.runtime.outcomes import failure_of
@@ -70,30 +72,35 @@ class Gates:
         session: Session,
         needs: Needs,
         *,
-        wait: float | None = None,
-        keep_turn: bool = False,
+        longest_wait: float = math.inf,
         backward: bool = False,
+        admitted: bool = False,
     ) -> Refused | None:
         """Take what a run needs, waiting for it; `None` when it was taken.
 
-        It waits as long as is declared, or for `wait` seconds. What the run holds already, as
-        after a crash, is taken again at once. Raises `CalandriaError` when the key is held by the
-        very execution whose step asks, which would wait for itself.
+        It waits as long as is declared, but for at most `longest_wait` seconds. What the run holds
+        already, as after a crash, is taken again at once, and a run that was `admitted` before is
+        asked for no rate limit and no period again. A position in a sequence is kept in any case:
+        see `hand_back`. Raises `CalandriaError` when the key is held by the very execution whose
+        step asks, which would wait for itself.
         """
         clock = self._runtime.services.clock
         began, pause = clock.monotonic(), SHORTEST_POLL
         while True:
             now = self._runtime.services.clock.now()
-            request = needs.request(session.run_id, now, keep_turn=keep_turn, backward=backward)
+            request = needs.request(
+                session.run_id, now, keep_turn=True, backward=backward, admitted=admitted
+            )
             answer = self.store.acquire(request)
             if isinstance(answer, Granted):
                 session.holds.add("", answer.holds, needs.ttl)
-                session.requests[""] = needs
+                session.requests[""] = dataclasses.replace(needs, granted_at=now)
+                session.adopted.pop("", None)
                 return None
             refuse_waiting_for_oneself(answer, needs)
             if answer.reason not in (Refusal.HELD, Refusal.RATE):
                 return answer
-            limit = needs.wait(answer.key, backward=backward) if wait is None else wait
+            limit = min(needs.wait(answer.key, backward=backward), longest_wait)
             left = limit - (clock.monotonic() - began)
             if left <= 0:
                 return answer
@@ -105,10 +112,14 @@ class Gates:
         needs = session.requests.pop("", None)
         if needs is not None:
             session.holds.remove("")
-            now = self._runtime.services.clock.now()
-            ends = self.turn_ends(needs, failed=False)
-            self.store.settle(session.run_id, "", marks=[], turn_ends=ends, now=now)
-            self._runtime.released()
+            self.hand_back(session.run_id, needs)
+
+    def hand_back(self, run_id: str, needs: Needs) -> None:
+        """Let go of what a run that is not let in has, as if it had never asked."""
+        now = self._runtime.services.clock.now()
+        ends = [TurnEnd(key, "", failed=False, handed_back=True) for key, _, _ in needs.turns]
+        self.store.settle(run_id, "", marks=[], turn_ends=ends, now=now)
+        self._runtime.released()
 
     def turn_ends(self, needs: Needs | None, *, failed: bool) -> list[TurnEnd]:
         """Return the ends of a run's own positions in ordered sequences."""
@@ -120,20 +131,16 @@ class Gates:
         holds = self.store.adopt(run_id, now=self._runtime.services.clock.now())
         if not holds:
             return
-        keep = [hold.path for hold in holds if self._still_works(run_id, hold.path)]
-        self.store.drop(run_id, keep=keep)
+        for hold in holds:
+            if hold.path in session.adopted or self._still_works(run_id, hold.path):
+                session.adopted.setdefault(hold.path, []).append(hold)
+        self.store.drop(run_id, keep=list(session.adopted))
 
     def _still_works(self, run_id: str, path: str) -> bool:
         if path == "":
             return True
         record = self._runtime.store.read_step(run_id, path)
         return record is not None and record.progress.status.value == "started"
-
-    def assign_positions(self, run_id: str, needs: Needs) -> None:
-        """Give a run that is about to be recorded its places in ordered sequences."""
-        if needs.turns:
-            now = self._runtime.services.clock.now()
-            self.store.assign(needs.request(run_id, now, keep_turn=True))
 
     def refusal(self, refused: Refused, needs: Needs, reactor: str) -> Halt:
         """Return the result of a call that was not let in; raises `ContentionError`."""
@@ -142,14 +149,15 @@ class Gates:
             raise_contention(refused, needs, reactor)
         return Halt(reason)
 
-    def ending(self, run_id: str, refused: Refused, needs: Needs) -> Halt | Failure | None:
-        """Return how a run ends that a worker could not let in; `None` while it goes on waiting.
+    def ending(self, run_id: str, refused: Refused, needs: Needs) -> Failure | None:
+        """Return how a run fails that a worker could not let in; `None` while it goes on waiting.
 
         Notes the wait. An ordered turn is waited for without limit.
         """
-        reason = halting_reason(refused)
-        if reason is not None:
-            return Halt(reason)
+        if refused.reason is Refusal.MIXED:
+            return dataclasses.replace(
+                failure_of(mixed_error(refused, needs), retryable=False), reactor=needs.label
+            )
         wait = self._note_wait(run_id, refused, needs)
         limit = self._runtime.settings.snooze_max_attempts
         if wait.circle:
@@ -178,6 +186,13 @@ class Gates:
         now = self._runtime.services.clock.now()
         key, holders = wait_key(refused), refused.holders
         return self.store.wait_for(run_id, key, label=needs.label, now=now, holders=holders)
+
+
+def positions_of(run_id: str, needs: Needs | None, now: float) -> CoordinationChanges | None:
+    """Return what gives a run its places in ordered sequences in the commit that creates it."""
+    if needs is None or not needs.turns:
+        return None
+    return CoordinationChanges(positions=[needs.request(run_id, now, keep_turn=True)], now=now)
 
 
 def enter_execution(execution: str) -> contextvars.Token[tuple[str, ...]]:
@@ -209,10 +224,15 @@ def halting_reason(refused: Refused) -> str | None:
 def raise_contention(refused: Refused, needs: Needs, reactor: str) -> NoReturn:
     """Raise the error for a gate that was not to be had."""
     if refused.reason is Refusal.MIXED:
-        raise CalandriaError(
-            f"{needs.label}: {refused.primitive} {refused.key!r} cannot be taken: {refused.detail}."
-        )
+        raise mixed_error(refused, needs)
     raise contention_error(refused, needs, reactor=reactor, step=None)
+
+
+def mixed_error(refused: Refused, needs: Needs) -> CalandriaError:
+    """Return the error for a key that is a lock's and a semaphore's."""
+    return CalandriaError(
+        f"{needs.label}: {refused.primitive} {refused.key!r} cannot be taken: {refused.detail}."
+    )
 
 
 def refuse_waiting_for_oneself(refused: Refused, needs: Needs) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calandria.engine.node_state import NodeState
-from calandria.ports.coordination import PeriodMark, TurnEnd
+from calandria.ports.coordination import AcquireRequest, PeriodMark, TurnEnd
 from calandria.ports.middleware import StepInfo
 from calandria.ports.run_store import (
     Changes,
@@ -36,9 +36,12 @@ class PendingCoordination:
     unmark_all_but: list[str] | None = None
     turn_ends: list[TurnEnd] = field(default_factory=list)
     extend_holds: float | None = None
+    ends: bool = False
+    positions: list[AcquireRequest] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.releases or self.marks or self.unmarks or self.turn_ends)
+        changed = self.releases or self.marks or self.unmarks or self.turn_ends
+        return bool(changed or self.ends or self.positions)
 
     def take(self, now: float) -> CoordinationChanges | None:
         """Return what was collected, if anything was, and begin anew."""
@@ -52,8 +55,11 @@ class PendingCoordination:
             self.turn_ends,
             self.extend_holds,
             now,
+            self.ends,
+            self.positions,
         )
         self.releases, self.marks, self.unmarks, self.turn_ends = [], [], [], []
+        self.ends, self.positions = False, []
         self.extend_holds = self.unmark_all_but = None
         return changes
 

@@ -60,12 +60,19 @@ class Needs:
         return bool(self.holds or self.rates or self.periods or self.turns)
 
     def request(
-        self, execution: str, now: float, *, keep_turn: bool, backward: bool = False
+        self,
+        execution: str,
+        now: float,
+        *,
+        keep_turn: bool,
+        backward: bool = False,
+        admitted: bool = False,
     ) -> AcquireRequest:
         """Return the request that takes all of it at `now`.
 
-        Rate limits, periods and ordered locks never gate what goes `backward`. With `keep_turn` a
-        position in a sequence is kept when its turn has not come.
+        Rate limits, periods and ordered locks never gate what goes `backward`; the first two not
+        what was `admitted` before, as by a process that died. With `keep_turn` a position in a
+        sequence is kept when its turn has not come.
         """
         if backward:
             return AcquireRequest(execution, self.path, self.label, now, holds=self.holds)
@@ -75,8 +82,12 @@ class Needs:
             self.label,
             now,
             holds=self.holds,
-            rates=self.rates,
-            periods=[PeriodRequest(key, bucket_of(every, now)) for key, every in self.periods],
+            rates=() if admitted else self.rates,
+            periods=[
+                PeriodRequest(key, bucket_of(every, now))
+                for key, every in self.periods
+                if not admitted
+            ],
             turns=[
                 TurnRequest(key, strict, timeout, keep_turn) for key, strict, timeout in self.turns
             ],

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import math
 import random
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from calandria.definition.execution import RunOptions
@@ -36,6 +38,7 @@ from calandria.errors import (
     UnknownRun,
     ValidationError,
 )
+from calandria.ports.coordination import Hold
 from calandria.ports.middleware import RunInfo
 from calandria.ports.run_store import (
     Changes,
@@ -58,7 +61,12 @@ from calandria.runtime.endings import LevelOutcome, Suspension, interrupted_in_w
 from calandria.runtime.environment import Environment
 from calandria.runtime.execution import Execution
 from calandria.runtime.fitting import Fit, fit_of
-from calandria.runtime.gates import describe_wait, raise_contention
+from calandria.runtime.gates import (
+    describe_wait,
+    halting_reason,
+    positions_of,
+    raise_contention,
+)
 from calandria.runtime.hold_notices import tell_entered, tell_parked
 from calandria.runtime.identifiers import digest, new_run_id
 from calandria.runtime.levels import ReactorLevel
@@ -196,14 +204,18 @@ class Runner:
                 return self._keyed(reactor, keyed, inputs_digest)
         new_run = self._new_run(reactor, definition, options, text, inputs_digest)
         if _starts_in_worker(reactor):
-            if needs is not None:
-                self._gates.assign_positions(new_run.id, needs)
-            return self._dispatch(reactor, new_run)
+            return self._dispatch(reactor, new_run, needs)
         session = self._creating_session(new_run)
         if needs is not None:
-            refused = self._gates.enter(session, needs)
-            if refused is not None:
-                return self._gates.refusal(refused, needs, definition.name)
+            let_in = False
+            try:
+                refused = self._gates.enter(session, needs)
+                if refused is not None:
+                    return self._gates.refusal(refused, needs, definition.name)
+                let_in = True
+            finally:
+                if not let_in:
+                    self._gates.hand_back(session.run_id, needs)
         redacted = definition.contract.redacted
         environment = self._environment(session, definition, seen, new_run, redacted)
         state = new_level(definition.plan, definition.plan.hand_off)
@@ -225,12 +237,19 @@ class Runner:
         parallel = plan_is_parallel(definition.plan)
         return Job(environment, execution, parallel, concluder, inputs_digest)
 
-    def _dispatch(self, reactor: type[Reactor], new_run: NewRun) -> Result[Any]:
+    def _dispatch(
+        self, reactor: type[Reactor], new_run: NewRun, needs: Needs | None
+    ) -> Result[Any]:
         """Record a run for a worker to begin: nothing of it executes here."""
         new_run = conclusion.with_header(new_run, RunHeader(RunStatus.PENDING))
         now = new_run.created_at
         jobs = [JobRequest(new_run.id)]
-        changes = Changes(events=[StoredEvent(1, now, "run.created")], jobs=jobs, now=now)
+        changes = Changes(
+            events=[StoredEvent(1, now, "run.created")],
+            jobs=jobs,
+            now=now,
+            coordination=positions_of(new_run.id, needs, now),
+        )
         created = self._services.store.create_run(
             new_run, changes, owner=None, ttl=self._services.settings.lease_seconds
         )
@@ -315,8 +334,7 @@ class Runner:
             self._release(taken.lease)
             return self._runtime.result_of(taken.stored)
         job = self._resume(definition, taken, self._going_on(taken))
-        self._enter_again(job, taken)
-        return self._drive(job)
+        return self._enter_again(job, taken) or self._drive(job)
 
     def perform(self, taken: TakenLease, *, parks: bool = True) -> None:
         """Go on with a run that a worker has just taken, as far as it goes without waiting.
@@ -353,20 +371,36 @@ class Runner:
                 "left for another attempt",
             )
 
-    def _enter_again(self, job: Job, taken: TakenLease, wait: float | None = None) -> None:
-        """Take what the run's reactor declares again; raises `ContentionError`, lease let go."""
+    def _enter_again(self, job: Job, taken: TakenLease) -> Halt | None:
+        """Take what the run's reactor declares again; a `Halt` is the end of the run.
+
+        Raises `ContentionError`, the lease let go.
+        """
         if job.needs is None:
-            return
+            return None
         backward = taken.stored.header.status in _GOING_BACK
+        admitted = _admitted(taken)
         try:
             refused = self._gates.enter(
-                job.environment.session, job.needs, wait=wait, keep_turn=True, backward=backward
+                job.environment.session, job.needs, backward=backward, admitted=admitted
             )
-            if refused is not None:
+            reason = None if refused is None else halting_reason(refused)
+            if refused is not None and reason is None:
                 raise_contention(refused, job.needs, job.environment.run.reactor)
         except BaseException:
             self._release(taken.lease)
             raise
+        if reason is not None:
+            self._conclude_at_gates(job, taken, Halt(reason))
+            return Halt(reason, run_id=taken.lease.run_id)
+        if not admitted:
+            self._tell_entered(job, job.needs)
+        return None
+
+    @staticmethod
+    def _tell_entered(job: Job, needs: Needs) -> None:
+        environment = job.environment
+        tell_entered(job.execution.journal, environment.run, needs, environment.session.holds.all())
 
     def _pass_gates(self, job: Job, taken: TakenLease, *, parks: bool) -> bool:
         """Take what the run's reactor declares, in a worker; false if the run was put down."""
@@ -374,31 +408,33 @@ class Runner:
             return True
         session, header = job.environment.session, taken.stored.header
         backward = header.status is RunStatus.ROLLING_BACK
-        wait = LONGEST_WAIT_IN_WORKER if parks else None
-        refused = self._gates.enter(
-            session, job.needs, wait=wait, keep_turn=parks, backward=backward
-        )
+        longest = LONGEST_WAIT_IN_WORKER if parks else math.inf
         # a run that has begun is never failed for waiting at its own gates
-        admitted = taken.last_sequence > 1
+        admitted = _admitted(taken)
+        refused = self._gates.enter(
+            session, job.needs, longest_wait=longest, backward=backward, admitted=admitted
+        )
         if refused is None:
             if not admitted:
-                journal, run = job.execution.journal, job.environment.run
-                tell_entered(journal, run, job.needs, session.holds.all())
+                self._tell_entered(job, job.needs)
             return True
-        ending = None if admitted else self._gates.ending(session.run_id, refused, job.needs)
+        reason = halting_reason(refused)
+        ending: Halt | Failure | None = None if reason is None else Halt(reason)
+        if ending is None and not admitted:
+            ending = self._gates.ending(session.run_id, refused, job.needs)
         if ending is not None:
-            self._conclude_unbegun(job, taken, ending)
+            self._conclude_at_gates(job, taken, ending)
             return False
         if admitted:
             self._gates.note_admitted_wait(session.run_id, refused, job.needs)
         waits_for = describe_wait(refused, job.needs)
-        self._put_down_taken(taken.lease, header, waits_for, refused.retry_after)
+        self._put_down_taken(taken.lease, header, waits_for, refused.retry_after, session.adopted)
         if waits_for != header.waits_for:
             tell_parked(job.environment.observers, job.environment.run, refused, waits_for)
         return False
 
-    def _conclude_unbegun(self, job: Job, taken: TakenLease, ending: Halt | Failure) -> None:
-        """Record the end of a run that was never let in: nothing of it has run."""
+    def _conclude_at_gates(self, job: Job, taken: TakenLease, ending: Halt | Failure) -> None:
+        """Record the end of a run that is not let in, or not any more."""
         session, now = job.environment.session, self._services.clock.now()
         header = job.concluder.unbegun(ending)
         events = [StoredEvent(session.next_sequence(), now, f"run.{header.status.value}")]
@@ -411,12 +447,19 @@ class Runner:
             release=True,
             now=now,
             coordination=CoordinationChanges(
-                [""], turn_ends=self._gates.turn_ends(job.needs, failed=True), now=now
+                turn_ends=self._gates.turn_ends(job.needs, failed=isinstance(ending, Failure)),
+                now=now,
+                ends=True,
             ),
         )
         self._services.store.commit(taken.lease, changes)
         self._runtime.released()
         self._runtime.enqueue(jobs)
+        run, observers = job.environment.run, job.environment.observers
+        if isinstance(ending, Halt):
+            observers.notify("run_halted", run, ending.reason)
+        else:
+            observers.notify("run_failed", run, ending)
 
     def _going_on(self, taken: TakenLease) -> MapEvent:
         """Return the event with which a run that was taken goes on."""
@@ -444,6 +487,7 @@ class Runner:
         header: RunHeader,
         waits_for: str | None,
         delay: float | None = None,
+        held: Mapping[str, Sequence[Hold]] = MappingProxyType({}),
     ) -> None:
         """Give a run back unchanged, to be looked at again after a while."""
         now = self._services.clock.now()
@@ -452,7 +496,10 @@ class Runner:
         wake_at = None if waits_for is None else now + delay
         header = dataclasses.replace(header, waits_for=waits_for, wake_at=wake_at)
         jobs = [JobRequest(lease.run_id, delay)]
-        changes = Changes(header=header, jobs=jobs, release=True, now=now)
+        lives = [hold.expires_in for holds in held.values() for hold in holds]
+        # nobody renews what a parked run holds: it must outlast the wait
+        kept = CoordinationChanges(extend_holds=delay + max(lives), now=now) if lives else None
+        changes = Changes(header=header, jobs=jobs, release=True, now=now, coordination=kept)
         self._services.store.commit(lease, changes)
         self._runtime.enqueue(jobs)
 
@@ -474,7 +521,7 @@ class Runner:
             return self._runtime.result_of(taken.stored)
         job = self._resume(definition, taken, UndoAsked(self._services.settings.max_recoveries))
         job.concluder.undoing(header)
-        self._enter_again(job, taken, wait=self._services.settings.undo_wait_seconds)
+        self._enter_again(job, taken)
         result = self._drive(job)
         job.concluder.raise_if_incomplete(run_id)
         return result
@@ -736,6 +783,11 @@ class Runner:
             session.give_up(changes)
         except StorageError as error:
             logger.error("event=run.abort_failed run=%s error=%r", session.run_id, str(error))
+
+
+def _admitted(taken: TakenLease) -> bool:
+    """Tell whether a run has begun: its own gates are behind it."""
+    return taken.last_sequence > 1
 
 
 def _starts_in_worker(reactor: type[Reactor]) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from calandria.errors import StaleLease, StorageError
 from calandria.ports.clock import Clock
 from calandria.ports.codec import Codec
+from calandria.ports.coordination import Hold
 from calandria.ports.run_store import Changes, Lease, RunStore
 from calandria.runtime.hold_book import HoldBook
 from calandria.runtime.needs import Needs
@@ -59,6 +60,8 @@ class Session:
         self.holds = HoldBook()
         """What the run holds, to be kept alive."""
         self.holds.on_loss = self._tell
+        self.adopted: dict[str, list[Hold]] = {}
+        """What the run held, by path, when this process took it up, and has not asked for again."""
         self.requests: dict[str, Needs] = {}
         """What was taken for each path, to be taken again if it is lost."""
         self.waits_for_keys = False

@@ -32,10 +32,10 @@ def held_keys(runtime: Runtime) -> list[str]:
     return sorted({hold.key for hold in store_of(runtime).holds()})
 
 
-def take(runtime: Runtime, key: str, who: str = "stranger", limit: int = 1, ttl: float = 60) -> int:
-    """Have a stranger hold a key; return the token."""
-    kind = HoldKind.LOCK if limit == 1 else HoldKind.SEMAPHORE
-    wanted = HoldRequest(kind, key, limit, ttl)
+def take(runtime: Runtime, key: str, who: str = "stranger", limit: int = 0, ttl: float = 60) -> int:
+    """Have a stranger hold a lock, or with a `limit` a place in a semaphore; return the token."""
+    kind = HoldKind.SEMAPHORE if limit else HoldKind.LOCK
+    wanted = HoldRequest(kind, key, limit or 1, ttl)
     answer = store_of(runtime).acquire(AcquireRequest(who, "", who, time.time(), [wanted]))
     assert isinstance(answer, Granted), answer
     return answer.holds[0].token

@@ -218,6 +218,9 @@ def write_coordination(session: Session, execution: str, changes: CoordinationCh
     if changes.extend_holds is not None:
         values = time | {"execution": execution, "ttl": changes.extend_holds}
         session.execute(STATEMENTS["extend_holds"], values)
+    for request in changes.positions:
+        for turn in request.turns:
+            assign_position(session, request, turn.key, time)
     if changes.ends:
         _end_execution(session, execution, time)
 
