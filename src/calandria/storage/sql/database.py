@@ -58,11 +58,15 @@ class Database(Protocol):
         """What this database can do beyond the run store's contract."""
         ...
 
-    def write(self) -> AbstractContextManager[Session]:
+    def write(self, *, lasting: bool = True) -> AbstractContextManager[Session]:
         """Open a transaction that may write, and commit it at the end of the block.
 
         Waits for other writers, however long they take. Anything raised in the block undoes the
         whole transaction. Raises `StorageError` for whatever the database complains of.
+
+        A transaction that is not `lasting` may be lost when the host of the database loses power,
+        unless a lasting one follows it. It is for what means nothing once every process that uses
+        the database has died with it; where they can outlive the database's host, it lasts too.
         """
         ...
 

@@ -32,7 +32,8 @@ class JobTable:
             time = session.lease_time
             if session.row(STATEMENTS["find_due_job"], time) is None:
                 return Claim(next_due=_next_due(session, time))
-        with self._database.write() as session:
+        # a claim that a power cut undoes leaves the job where it was, and nobody who works on it
+        with self._database.write(lasting=False) as session:
             values = session.lease_time | {"owner": owner, "ttl": ttl}
             found = session.row(STATEMENTS["find_due_job"], values)
             if found is None:
@@ -73,7 +74,7 @@ class JobTable:
             "performed": report.performed,
             "draining": report.draining,
         }
-        with self._database.write() as session:
+        with self._database.write(lasting=False) as session:
             session.execute(STATEMENTS["report_worker"], values)
             silent = {"seen_before": report.seen_at - LONGEST_SILENCE}
             session.execute(STATEMENTS["forget_workers"], silent)

@@ -124,6 +124,7 @@ class SqliteDatabase:
         # a process that changes its working directory must not find another file
         self._path = None if path is None else os.path.abspath(path)
         self._synchronous = synchronous.upper()
+        self._fleeting = "OFF" if self._synchronous == "OFF" else "NORMAL"
         self._clock = clock or HostLeaseClock()
         self._refusal: str | None = None
         self._forget()
@@ -132,6 +133,7 @@ class SqliteDatabase:
     def _forget(self) -> None:
         self._writing = threading.Lock()
         self._writer: sqlite3.Connection | None = None
+        self._writer_sync: str | None = None
         self._turnstile: Turnstile | NoTurnstile = NoTurnstile()
         self._file: tuple[int, int] | None = None
         self._readers = Readers(self._open)
@@ -148,7 +150,7 @@ class SqliteDatabase:
         return Capabilities(durable=on_file, multi_process=on_file)
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
+    def write(self, *, lasting: bool = True) -> Iterator[Session]:
         """Open a transaction that may write, and commit it at the end of the block."""
         with self._writing:
             try:
@@ -156,6 +158,7 @@ class SqliteDatabase:
                 with self._turnstile:
                     try:
                         self._refuse_replaced()
+                        self._sync(connection, self._synchronous if lasting else self._fleeting)
                         until_free(connection.execute, "BEGIN IMMEDIATE")
                         yield SqliteSession(connection, self._clock)
                         until_free(connection.execute, "COMMIT")
@@ -297,6 +300,14 @@ class SqliteDatabase:
                 "database on a local disk."
             )
 
+    def _sync(self, connection: sqlite3.Connection, synchronous: str) -> None:
+        """Set how lasting the next commit is, if it differs from the last one."""
+        if self._writer_sync != synchronous:
+            # unknown meanwhile: an interruption may come before or after it is set
+            self._writer_sync = None
+            connection.execute(f"PRAGMA synchronous = {synchronous}")
+            self._writer_sync = synchronous
+
     def _roll_back(self, connection: sqlite3.Connection) -> None:
         try:
             if connection.in_transaction:
@@ -308,5 +319,6 @@ class SqliteDatabase:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+            self._writer_sync = None
         self._turnstile.close()
         self._turnstile = NoTurnstile()

@@ -113,7 +113,8 @@ class SqlRunStore:
         if not leases:
             return Renewal()
         lost, cancelled = set[str](), set[str]()
-        with self._database.write() as session:
+        # after a power cut every lease has lapsed, whatever it was extended to
+        with self._database.write(lasting=False) as session:
             values = session.lease_time | {"ttl": ttl}
             for lease in leases:
                 values |= {"run_id": lease.run_id, "epoch": lease.epoch, "owner": lease.owner}
