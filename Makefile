@@ -21,7 +21,7 @@ help:
 	@echo "make lint     ruff: rules and format"
 	@echo "make types    mypy --strict and pyright"
 	@echo "make imports  the directions of import between the layers"
-	@echo "make bench    the benchmarks, beside DBOS and bare SQLite commits"
+	@echo "make bench    the benchmarks, beside DBOS, Celery and bare SQLite commits"
 	@echo "make format   let ruff format and fix what it can"
 	@echo "make clean    remove .venv and every cache"
 
@@ -58,6 +58,7 @@ bench: $(READY_BENCH)
 	@$(PYTHON) -m benchmarks.import_cost
 	@$(PYTHON) -m benchmarks.step_overhead
 	@$(PYTHON) -m benchmarks.long_run
+	@$(PYTHON) -m benchmarks.background
 
 format: $(READY)
 	@$(VENV)/bin/ruff check --fix .

@@ -21,6 +21,7 @@ from rich.table import Table
 
 ROOT = Path(__file__).parent.parent
 NOT_INSTALLED = "not installed"
+REDIS_URL = os.environ.get("CALANDRIA_BENCH_REDIS", "redis://127.0.0.1:6379/0")
 
 
 class Stopwatch:

@@ -64,3 +64,28 @@ class TimedMap(Reactor):
     numbers: list[int]
 
     each = map_each(NoteTheTime, over=inputs.numbers, number=element)
+
+
+class FiveInBackground(FiveSteps):
+    """Five steps, for a worker."""
+
+    background = True
+
+
+class TellTheTime(Step):
+    """Returns the instant at which it began, by the performance counter."""
+
+    number: int
+
+    def run(self) -> float:
+        """Tell the time."""
+        return time.perf_counter()
+
+
+class OneInBackground(Reactor):
+    """One step, for a worker."""
+
+    number: int
+
+    told = step(TellTheTime)
+    background = True
