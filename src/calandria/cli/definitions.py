@@ -10,13 +10,16 @@ from typing import Annotated
 import typer
 
 from calandria.cli.console import err, one_line, out, print_json
+from calandria.cli.declared import Declaration, declarations, unknown_limit
 from calandria.cli.exits import CommandError, ExitCode
 from calandria.cli.loading import import_module, import_modules, load_reactor, reactors_in
 from calandria.cli.opening import find_with_reactor, open_existing_runtime
 from calandria.cli.options import AsJson, GlobalOptions, Modules
+from calandria.definition.reactors import Reactor
 from calandria.errors import DefinitionError
 from calandria.plan.drawing import draw as draw_plan
 from calandria.runtime.fitting import UnfinishableRun
+from calandria.runtime.runtime import default_runtime
 
 
 class DrawFormat(str, Enum):
@@ -71,6 +74,8 @@ def check(
         for finding in findings:
             if finding.error is None:
                 out().print(f"ok  {finding.subject}", soft_wrap=True)
+                for declared in finding.coordination:
+                    out().print(one_line(f"      {declared.told()}"), soft_wrap=True)
             else:
                 err().print(f"Error: {finding.told()}", soft_wrap=True)
     if any(finding.error is not None for finding in findings):
@@ -84,6 +89,7 @@ class Finding:
     subject: str
     error: str | None
     run: UnfinishableRun | None = None
+    coordination: tuple[Declaration, ...] = ()
 
     def told(self) -> str:
         """Return it as one line."""
@@ -98,6 +104,7 @@ class Finding:
             "run": self.run.run_id if self.run else None,
             "status": self.run.status.value if self.run else None,
             "steps": list(self.run.steps) if self.run else [],
+            "coordination": [declared.data() for declared in self.coordination],
         }
 
 
@@ -110,13 +117,20 @@ def _check_module(name: str) -> list[Finding]:
         return [Finding(name, "no reactor is defined in this module.")]
     findings: list[Finding] = []
     for reactor in reactors:
-        subject = f"{name}:{reactor.__qualname__}"
-        try:
-            reactor.check()
-            findings.append(Finding(subject, None))
-        except DefinitionError as error:
-            findings.append(Finding(subject, str(error)))
+        findings.append(_check_reactor(f"{name}:{reactor.__qualname__}", reactor))
     return findings
+
+
+def _check_reactor(subject: str, reactor: type[Reactor]) -> Finding:
+    try:
+        reactor.check()
+    except DefinitionError as error:
+        return Finding(subject, str(error))
+    definition = reactor.definition()
+    declared = tuple(declarations(definition))
+    return Finding(
+        subject, unknown_limit(definition, default_runtime().settings), coordination=declared
+    )
 
 
 def _check_runs(options: GlobalOptions, modules: list[str]) -> list[Finding]:

@@ -91,6 +91,7 @@ def test_check_lists_the_runs_that_a_new_version_could_not_finish(
     reactor, run = process("check", "--runs", "flows", "--json").data
     assert reactor == {
         "subject": "flows:Order", "error": None, "run": None, "status": None, "steps": [],
+        "coordination": [],
     }  # fmt: skip
     assert (run["run"], run["status"], run["steps"]) == (run_id, "running", ["reserve"])
     # And so it is when the whole reactor has

@@ -16,7 +16,7 @@ RUN_KEYS = {
 }  # fmt: skip
 DETAIL_KEYS = RUN_KEYS | {
     "inputs", "failure", "pending_compensation", "ready_interrupts", "children",
-    "epoch", "lease_owner", "progress",
+    "epoch", "lease_owner", "progress", "holds",
 }  # fmt: skip
 STEP_KEYS = {
     "path", "name", "kind", "status", "rollback", "attempts", "recoveries", "started_at",
