@@ -20,20 +20,25 @@ from typing import NoReturn, TypeVar
 
 T = TypeVar("T")
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = float(os.environ.get("CRASH_PATIENCE", "30"))
 SIGNAL_AGAIN_SECONDS = 3.0
 
 
-def alone(work: Callable[..., None], folder: Path, *arguments: str) -> str:
-    """Perform `work(folder, *arguments)` in an interpreter of its own; return what it printed."""
+def alone(work: Callable[..., None], folder: Path, *arguments: str, patience: float = 55) -> str:
+    """Perform `work(folder, *arguments)` in an interpreter of its own; return what it printed.
+
+    `patience` is in seconds; with more, children are waited for longer, too.
+    """
     command = [sys.executable, "-m", "tests.crash.children", f"{work.__module__}:{work.__name__}"]
     done = subprocess.run(
         [*command, str(folder), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=55,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        timeout=patience,
+        env=os.environ
+        | {"CRASH_PATIENCE": str(max(patience - 25, PATIENCE_SECONDS))}
+        | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
     )
     assert done.returncode == 0, done.stdout
     print(done.stdout)

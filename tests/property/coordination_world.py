@@ -6,8 +6,8 @@ from calandria.ports.coordination import AcquireRequest, CoordinationStore
 from calandria.storage import open_store
 
 KEYS = ("k", "l")
-EXECUTIONS = ("a", "b", "c")
-PATHS = ("", "s", "s/t", "s/t[0]/u", "r")
+EXECUTIONS = ("a", "b")
+PATHS = ("", "s", "s/t", "s/t[0]/u", "sx")
 
 
 class StillClock:

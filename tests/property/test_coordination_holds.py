@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -121,6 +121,24 @@ class Holds(RuleBasedStateMachine):
         for each, hold in zip(in_order, answer.holds, strict=True):
             self.model.grant(execution, path, each, self.now, hold.token)
             self.known.append(hold)
+
+    @rule(
+        execution=st.sampled_from(EXECUTIONS),
+        pair=st.sampled_from([(a, b) for a in PATHS for b in PATHS if is_within(b, a)]),
+        wanted=requests,
+        inner_ttl=st.sampled_from(TTLS),
+    )
+    def nest(
+        self,
+        execution: str,
+        pair: tuple[str, str],
+        wanted: Sequence[HoldRequest],
+        inner_ttl: float,
+    ) -> None:
+        """One inside the other, either of which may lapse, or be let go of, first."""
+        outer, inner = pair
+        self.acquire(execution, outer, wanted)
+        self.acquire(execution, inner, [replace(each, ttl=inner_ttl) for each in wanted])
 
     @rule(execution=st.sampled_from(EXECUTIONS), path=st.sampled_from(PATHS))
     def release(self, execution: str, path: str) -> None:

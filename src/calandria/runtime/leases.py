@@ -155,7 +155,8 @@ class LeaseKeeper:
 
     def _tell(self, session: Session, renewal: Renewal) -> None:
         if session.run_id in renewal.lost:
-            session.lose()
+            if not session.lets_go:
+                session.lose()
         elif session.run_id in renewal.cancel_requested:
             stored = self._store.load_run(session.run_id)
             if stored is not None and stored.cancel_requested is not None:

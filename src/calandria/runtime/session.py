@@ -71,6 +71,7 @@ class Session:
         self.committed = False
         """Whether anything was recorded under this session."""
         self._over = False
+        self._leaving = False
         self._storage_error: StorageError | None = None
         self._sequence = itertools.count(last_sequence + 1)
         # what is completed was begun, and its beginning is an event: no place taken is higher
@@ -93,6 +94,11 @@ class Session:
     def exists(self) -> bool:
         """Whether the run is recorded: false until its first commit."""
         return self._create is None
+
+    @property
+    def lets_go(self) -> bool:
+        """Whether the lease was let go, or is at this moment: that another has it is no loss."""
+        return self._leaving or self._over
 
     def stops(self, *, backward: bool) -> bool:
         """Tell whether bodies should stop: a lost lease, an interruption, or a cancel.
@@ -124,9 +130,13 @@ class Session:
         self.check()  # also before the lock, which a fork may have copied while it was held
         with self._lock:
             self.check()
-            reason = self._write(changes)
-            self.committed = True
-            self._over = changes.release
+            self._leaving = changes.release
+            try:
+                reason = self._write(changes)
+                self.committed = True
+                self._over = changes.release
+            finally:
+                self._leaving = False
         if reason is not None:
             self.cancel(reason)
 
