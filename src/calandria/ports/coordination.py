@@ -264,9 +264,9 @@ class CoordinationStore(Protocol):
         is due at once, so that no release is missed. What the work waited for before it waits for
         no more, and the next run is woken in its place.
 
-        Counts how often in a row it was parked without having been woken by a release; a grant of
-        anything to the run ends the row. If this wait would close a circle of runs waiting for
-        each other's holds or turns, nothing is noted.
+        Counts how often in a row it was parked without having been woken by a release; a grant to
+        the work ends the row. If this wait would close a circle of runs waiting for each other's
+        holds or turns, nothing is noted; for a semaphore all of its holders must be in circles.
         """
         ...
 

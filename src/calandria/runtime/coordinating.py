@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import logging
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from calandria.coordination.periods import bucket_of
 from calandria.coordination.primitives import Primitive
-from calandria.engine.events import Blocked, Outcome, Settled, Unblocked
-from calandria.errors import CalandriaError, Deadlock, HoldLost
+from calandria.engine.events import Blocked, Outcome, RollbackCutOff, Settled, Unblocked
+from calandria.errors import CalandriaError, Deadlock, HoldLost, StorageError
 from calandria.plan.model import NodeKind
 from calandria.ports.coordination import (
+    AcquireRequest,
     CoordinationStore,
     Granted,
     PeriodMark,
@@ -25,7 +28,14 @@ from calandria.results import Failure, RollbackFailure
 from calandria.runtime.effects import Effect, Io
 from calandria.runtime.hold_notices import PRIMITIVE_WORDS, obtained
 from calandria.runtime.levels import Level
-from calandria.runtime.needs import KINDS, Needs, contention_error, needs_of, wait_key
+from calandria.runtime.needs import (
+    KINDS,
+    Needs,
+    contention_error,
+    needs_of,
+    refusal_message,
+    wait_key,
+)
 from calandria.runtime.outcomes import failure_of
 from calandria.runtime.slots import Slot
 from calandria.runtime.values import Value
@@ -33,7 +43,8 @@ from calandria.runtime.values import Value
 if TYPE_CHECKING:
     from calandria.runtime.execution import Execution
 
-Steps = Generator[Effect, Any, None]
+logger = logging.getLogger("calandria.coordination")
+
 Answer = Generator[Effect, Any, bool]
 
 LONGEST_WAIT_IN_WORKER = 1.0
@@ -90,28 +101,44 @@ class Coordinator:
 
     # going forward
 
-    def take(self, level: Level, name: str, slot: Slot) -> Answer:
-        """Take what a step needs; false if it cannot begin now, or has ended with that."""
+    def concerns(self, level: Level, name: str, slot: Slot) -> bool:
+        """Tell whether a step has anything to take: its own, or what was lost around it."""
+        lost = self._session.holds.lost_around(slot.path) is not None
+        return lost or bool(self.declared(level, name))
+
+    def take(self, level: Level, name: str, slot: Slot, *, admitted: bool) -> Answer:
+        """Take what a step needs; false if it cannot begin now, or has ended with that.
+
+        With `admitted` the attempt began before, in a process that died: quotas let it pass.
+        """
         needs = self._needs(level, name, slot)
         if isinstance(needs, Failure):
             self._execution.settler.fail(level, name, slot, needs, started=False)
             return False
-        slot.needs = needs
-        if not needs or (self._session.holds.around(slot.path) and slot.path in self._held_paths()):
-            return True
+        if needs:
+            slot.needs = needs
         journal = self._execution.journal
         if journal.ends_something or journal.marks_steps:
             yield from journal.flush()
-        again = yield from self._retake_lost(slot.path)
-        answer = again if again is not None else (yield from self._acquire(needs))
+        try:
+            lost = yield from self._retake_lost(slot.path)
+            if lost is not None:
+                self._contend(level, name, slot, *lost)
+                return False
+            if not needs:
+                self._no_longer_waits(level, name)
+                return True
+            answer = yield from self._acquire(needs, admitted=admitted)
+        except StorageError as error:
+            failure = failure_of(error, retryable=False)
+            self._execution.settler.fail(level, name, slot, failure, started=False)
+            return False
         if isinstance(answer, Granted):
+            slot.needs = self._session.requests[slot.path]
             self._granted(level, name, slot, needs, answer, backward=False)
             return True
         self._refused(level, name, slot, needs, answer)
         return False
-
-    def _held_paths(self) -> set[str]:
-        return {hold.path for hold in self._session.holds.all()}
 
     def _needs(self, level: Level, name: str, slot: Slot) -> Needs | Failure:
         label = f"{level.reactor_name}.{slot.path}"
@@ -128,21 +155,34 @@ class Coordinator:
             return failure_of(error, retryable=False)
 
     def _acquire(
-        self, needs: Needs, *, backward: bool = False
+        self, needs: Needs, *, backward: bool = False, admitted: bool = False
     ) -> Generator[Effect, Any, Granted | Refused]:
+        """Ask for what is needed; a storage that fails is asked again for one lease."""
+        now = self._environment.clock.now()
         request = needs.request(
-            self._session.run_id,
-            self._environment.clock.now(),
-            keep_turn=self._environment.parks,
-            backward=backward,
+            self._session.run_id, now, keep_turn=True, backward=backward, admitted=admitted
         )
-        answer: Granted | Refused = yield Io(functools.partial(self.store.acquire, request))
+        answer = yield from self._ask_patiently(request)
         if isinstance(answer, Granted):
             self._session.holds.add(needs.path, answer.holds, needs.ttl)
-            self._session.requests[needs.path] = needs
+            self._session.requests[needs.path] = dataclasses.replace(needs, granted_at=now)
         return answer
 
-    def _retake_lost(self, path: str) -> Generator[Effect, Any, Refused | None]:
+    def _ask_patiently(self, request: AcquireRequest) -> Generator[Effect, Any, Granted | Refused]:
+        clock, pause = self._environment.clock, LONGEST_POLL
+        deadline = clock.monotonic() + self._session.services.settings.lease_seconds
+        while True:
+            try:
+                answer: Granted | Refused = yield Io(functools.partial(self.store.acquire, request))
+                return answer
+            except StorageError:
+                left = deadline - clock.monotonic()
+                if left <= 0 or self._session.stops(backward=False):
+                    raise
+                yield Io(functools.partial(self._environment.pause, min(pause, left)))
+                pause = min(pause * 2, LONGEST_WAIT_IN_WORKER)
+
+    def _retake_lost(self, path: str) -> Generator[Effect, Any, tuple[Needs, Refused] | None]:
         """Compete again for holds around a path that lapsed: never on unprotected."""
         for outer in sorted(self._session.holds.lost_paths(), key=len):
             needs = self._session.requests.get(outer)
@@ -150,8 +190,12 @@ class Coordinator:
                 continue
             answer = yield from self._acquire(needs, backward=True)
             if isinstance(answer, Refused):
-                return answer
+                return needs, answer
         return None
+
+    def _no_longer_waits(self, level: Level, name: str) -> None:
+        self._contentions.pop((level, name), None)
+        self._session.waits_for_keys = bool(self._contentions)
 
     def _granted(
         self,
@@ -163,8 +207,10 @@ class Coordinator:
         *,
         backward: bool,
     ) -> None:
-        self._contentions.pop((level, name), None)
-        self._session.waits_for_keys = bool(self._contentions)
+        self._no_longer_waits(level, name)
+        if self._session.adopted.pop(slot.path, None) is not None:
+            # it was acquired by the process that died
+            return
         journal = self._execution.journal
         tokens = {hold.key: {"token": hold.token} for hold in granted.holds}
         for key, primitive in obtained(needs, backward=backward):
@@ -173,7 +219,6 @@ class Coordinator:
             journal.step_notice("hold_acquired", level, name, slot, key, primitive)
 
     def _refused(self, level: Level, name: str, slot: Slot, needs: Needs, refused: Refused) -> None:
-        journal = self._execution.journal
         if refused.reason in (Refusal.PERIOD, Refusal.CHAIN_FAILED, Refusal.STALE):
             self._skip(level, name, slot, refused)
             return
@@ -186,6 +231,10 @@ class Coordinator:
             )
             self._execution.settler.fail(level, name, slot, failure, started=False)
             return
+        self._contend(level, name, slot, needs, refused)
+
+    def _contend(self, level: Level, name: str, slot: Slot, needs: Needs, refused: Refused) -> None:
+        journal = self._execution.journal
         contention = self._contentions.get((level, name))
         now = self._environment.clock.monotonic()
         if contention is None:
@@ -198,7 +247,7 @@ class Coordinator:
             primitive = PRIMITIVE_WORDS[refused.primitive]
             journal.event("hold.refused", slot.path, key=refused.key, primitive=primitive)
             journal.step_notice("hold_refused", level, name, slot, refused.key, primitive)
-        contention.refused = refused
+        contention.refused, contention.needs = refused, needs
         if now >= contention.deadline and not self._environment.parks:
             self.give_up(level, name, tries=0)
             return
@@ -232,6 +281,12 @@ class Coordinator:
         contention = self._contentions.pop((level, name))
         slot = level.slot(name)
         refused, needs = contention.refused, contention.needs
+        if not self._environment.parks and slot.needs is not None:
+            # nothing was done in this position, and nobody will come back for it
+            self._execution.journal.coordination.turn_ends += [
+                TurnEnd(key, slot.path, failed=False, handed_back=True)
+                for key, _, _ in slot.needs.turns
+            ]
         error = contention_error(
             refused, needs, reactor=level.reactor_name, step=slot.path, tries=tries
         )
@@ -293,11 +348,24 @@ class Coordinator:
                 self.give_up(level, name, tries=0, circle=" -> ".join(wait.circle))
                 gave_up = True
             elif wait.tries > limit and refused.reason is not Refusal.TURN:
+                if contention.needs.path == "":
+                    # what is wanted is the run's own, which was let in: it goes on waiting
+                    self._warn_of_long_wait(wait.tries, refused)
+                    continue
                 run_id = self._session.run_id
                 yield Io(functools.partial(self.store.stop_waiting, run_id, refused.key))
                 self.give_up(level, name, tries=limit)
                 gave_up = True
         return gave_up
+
+    def _warn_of_long_wait(self, tries: int, refused: Refused) -> None:
+        if tries == self._session.services.settings.snooze_max_attempts + 1:
+            logger.warning(
+                "event=resume.waiting run=%s key=%r tries=%d",
+                self._session.run_id,
+                refused.key,
+                tries - 1,
+            )
 
     # going backward
 
@@ -311,23 +379,46 @@ class Coordinator:
         if isinstance(needs, Failure):
             self._not_taken_back(level, name, slot, needs.error, None)
             return False
-        if not needs.holds:
+        if needs:
+            slot.needs = needs
+        if not needs.holds and self._session.holds.lost_around(slot.path) is None:
             return True
         yield from self._execution.journal.flush()
         clock, began = self._environment.clock, self._environment.clock.monotonic()
         pause = SHORTEST_POLL
         while True:
-            answer = yield from self._acquire(needs, backward=True)
-            if isinstance(answer, Granted):
-                self._granted(level, name, slot, needs, answer, backward=True)
+            try:
+                refused = yield from self._ask_back(level, name, slot, needs)
+            except StorageError as error:
+                self._not_taken_back(level, name, slot, str(error), None)
+                return False
+            if refused is None:
                 return True
-            left = needs.wait(answer.key, backward=True) - (clock.monotonic() - began)
-            if left <= 0 or self._session.stops(backward=True):
-                error = contention_error(answer, needs, reactor=level.reactor_name, step=slot.path)
-                self._not_taken_back(level, name, slot, str(error), answer.key)
+            wanted, answer = refused
+            if self._session.stops(backward=True):
+                self._execution.notice_stop()
+                self._execution.post(level, RollbackCutOff(name))
+                return False
+            left = wanted.wait(answer.key, backward=True) - (clock.monotonic() - began)
+            if left <= 0:
+                message = refusal_message(answer, wanted, backward=True)
+                self._not_taken_back(level, name, slot, message, answer.key)
                 return False
             yield Io(functools.partial(self._environment.pause, min(pause, left)))
             pause = min(pause * 2, LONGEST_POLL)
+
+    def _ask_back(
+        self, level: Level, name: str, slot: Slot, needs: Needs
+    ) -> Generator[Effect, Any, tuple[Needs, Refused] | None]:
+        """Take what going backward needs, what was lost around it first; `None` if it is taken."""
+        lost = yield from self._retake_lost(slot.path)
+        if lost is not None or not needs.holds:
+            return lost
+        answer = yield from self._acquire(needs, backward=True)
+        if isinstance(answer, Refused):
+            return needs, answer
+        self._granted(level, name, slot, needs, answer, backward=True)
+        return None
 
     def _not_taken_back(
         self, level: Level, name: str, slot: Slot, message: str, key: str | None
@@ -339,6 +430,20 @@ class Coordinator:
         )
         self._execution.journal.mark(level, name, state, slot)
         self._execution.settler.rolled_back(level, name, slot, [failure], retryable=False)
+
+    # taking up
+
+    def adopt(self, level: Level, name: str, slot: Slot) -> None:
+        """Keep alive what a cut-off attempt holds while it is asked whether it landed."""
+        if not self.declared(level, name):
+            return
+        needs = self._needs(level, name, slot)
+        if isinstance(needs, Failure) or not needs:
+            return
+        slot.needs = needs
+        holds = self._session.adopted.get(slot.path, [])
+        self._session.holds.add(slot.path, holds, needs.ttl)
+        self._session.requests[slot.path] = needs
 
     # letting go
 
@@ -359,9 +464,10 @@ class Coordinator:
     def leave_marks(self, slot: Slot) -> None:
         """Leave the marks of work that succeeded, in the commit that records it."""
         assert slot.needs is not None
-        now = self._environment.clock.now()
+        at = slot.started_at if slot.needs.granted_at is None else slot.needs.granted_at
         for key, every in slot.needs.periods:
-            mark = PeriodMark(key, bucket_of(every, now), self._session.run_id, slot.path)
+            # the bucket of time that was free when it was let in, however long it worked
+            mark = PeriodMark(key, bucket_of(every, at), self._session.run_id, slot.path)
             self._execution.journal.coordination.marks.append(mark)
 
     def end_turns(self, level: Level, name: str, slot: Slot, *, failed: bool) -> None:

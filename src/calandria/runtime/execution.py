@@ -239,8 +239,8 @@ class Execution:
             if ready is not Ready.READY:
                 self._not_started(level, name, slot, ready)
                 return
-        if self.coordinator.declared(level, name):
-            taken = yield from self.coordinator.take(level, name, slot)
+        if self.coordinator.concerns(level, name, slot):
+            taken = yield from self.coordinator.take(level, name, slot, admitted=recovery)
             if not taken:
                 return
         if not slot.recorded:
@@ -331,6 +331,8 @@ class Execution:
 
     def _reconcile(self, level: Level, name: str) -> None:
         slot, state = level.slot(name), level.node_state(name)
+        slot.values = load_inputs(slot.inputs_text, self.environment.codec)
+        self.coordinator.adopt(level, name, slot)
         self.journal.mark(level, name, state, slot)
         self.journal.event("step.reconciling", slot.path)
         self.start(bodies.reconcile_body(self.environment, level, name, state, slot))
@@ -362,7 +364,7 @@ class Execution:
     def _go_back(self, level: Level, name: str, action: Any) -> Steps:
         slot, state = level.slot(name), level.node_state(name)
         slot.due_at = None
-        if self.coordinator.declared(level, name):
+        if self.coordinator.concerns(level, name, slot):
             slot.values = load_inputs(slot.inputs_text, self.environment.codec)
             taken = yield from self.coordinator.take_back(level, name, slot)
             if not taken:

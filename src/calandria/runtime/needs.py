@@ -189,19 +189,28 @@ _ERRORS: Mapping[str, type[ContentionError]] = {
 }
 
 
+def refusal_message(
+    refused: Refused, needs: Needs, *, tries: int = 0, backward: bool = False
+) -> str:
+    """Return what was not to be had, and who has it; `tries` is how often a worker tried."""
+    held = f", held by {', '.join(refused.holders)}" if refused.holders else ""
+    detail = f" ({refused.detail})" if refused.detail else ""
+    after = f" after {tries} tries" if tries else ""
+    wait = needs.wait(refused.key, backward=backward)
+    waited = f" within {wait:g} s" if wait and not tries else ""
+    return (
+        f"{needs.label}: {refused.primitive} {refused.key!r} was not to be had{waited}{after}"
+        f"{held}{detail}."
+    )
+
+
 def contention_error(
     refused: Refused, needs: Needs, *, reactor: str, step: str | None, tries: int = 0
 ) -> ContentionError:
     """Return the error for a key that was not to be had; `tries` is how often a worker tried."""
-    held = f", held by {', '.join(refused.holders)}" if refused.holders else ""
-    detail = f" ({refused.detail})" if refused.detail else ""
-    after = f" after {tries} tries" if tries else ""
-    wait = needs.wait(refused.key)
-    waited = f" within {wait:g} s" if wait and not tries else ""
     return _ERRORS[refused.primitive](
-        f"{needs.label}: {refused.primitive} {refused.key!r} was not to be had{waited}{after}"
-        f"{held}{detail}. Try again later, wait longer, or run in the background, where it would "
-        "wait its turn.",
+        f"{refusal_message(refused, needs, tries=tries)} Try again later, wait longer, or run in "
+        "the background, where it would wait its turn.",
         reactor=reactor,
         step=step,
         key=refused.key,

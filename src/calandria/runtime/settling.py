@@ -327,6 +327,9 @@ class Settler:
     ) -> None:
         """Release what the work held, and leave what its end leaves: marks, a turn that is over."""
         coordinator = self._execution.coordinator
+        if isinstance(event, Reconciled) and state.status is StepStatus.STARTED:
+            # it did not land, so it runs again under what it holds
+            return
         coordinator.release(level, event.name, slot)
         if isinstance(event, RolledBack):
             if state.rollback is StepRollback.UNDONE:

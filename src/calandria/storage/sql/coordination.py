@@ -10,6 +10,7 @@ from calandria.ports.coordination import (
     AcquireRequest,
     Granted,
     Hold,
+    HoldKind,
     PeriodMark,
     Refused,
     SequencePosition,
@@ -29,7 +30,7 @@ from calandria.storage.sql.sequence_table import (
 )
 from calandria.storage.sql.statements import STATEMENTS, Value
 
-LONGEST_CHAIN = 1000
+LONGEST_CHAIN = 300
 """Runs looked at in search of a circle; a longer chain is taken for none."""
 
 
@@ -44,7 +45,8 @@ class SqlCoordination:
         with self._database.write() as session:
             found = acquire(session, request)
             if isinstance(found, Granted) and session.execute(
-                STATEMENTS["forget_waiter"], {"run_id": request.execution}
+                STATEMENTS["waits_no_more"],
+                {"run_id": request.execution, "label": request.label},
             ):
                 _share_places(session, request)
         return found
@@ -228,7 +230,7 @@ def write_coordination(session: Session, execution: str, changes: CoordinationCh
 def _end_execution(session: Session, execution: str, time: dict[str, Value]) -> None:
     """Leave nothing of an execution that is over: also what a process took that died."""
     values: dict[str, Value] = {"execution": execution}
-    for (path,) in session.rows(STATEMENTS["paths_that_hold"], values):
+    for (path,) in session.rows(STATEMENTS["paths_of_execution"], values):
         _release(session, execution, path)
     for key, path in session.rows(STATEMENTS["open_positions_of"], values):
         _end_turn(session, execution, TurnEnd(key, path, failed=False), time)
@@ -293,37 +295,59 @@ def _pass_on(session: Session, key: str) -> None:
 def _came_free(session: Session, run_id: str, key: str, holders: Sequence[str]) -> bool:
     """Tell whether a release came between a refusal and the note of the wait."""
     if key.startswith(TURN_PREFIX):
-        return not _in_the_way(session, run_id, key, session.lease_time)
+        return not _in_the_way(session, run_id, key)[0]
     return len(places_taken(session, key)) < len(holders)
 
 
 def _circle(session: Session, run_id: str, key: str) -> Sequence[str]:
     """Return the runs that would wait for each other if `run_id` waited for `key`."""
+    found = _leads_back(session, run_id, (run_id, key), {})
+    return [] if found is None else [run_id, *found]
+
+
+def _leads_back(
+    session: Session, run_id: str, wait: tuple[str, str], seen: dict[str, list[str] | None]
+) -> list[str] | None:
+    """Return over which runs a wait comes back to `run_id`; `None` if it may end without it.
+
+    One place of a semaphore is enough, so each of its holders must lead back.
+    """
+    waiter, wanted = wait
+    found: list[str] | None = None
+    in_the_way, any_will_do = _in_the_way(session, waiter, wanted)
+    for holder in in_the_way:
+        path: list[str] | None = None
+        if holder != run_id:
+            path = _holder_leads_back(session, run_id, holder, seen)
+        elif waiter != run_id:
+            path = []
+        if path is not None:
+            found = path
+        if (path is None) is any_will_do:
+            return found if path is not None else None
+    return found
+
+
+def _holder_leads_back(
+    session: Session, run_id: str, holder: str, seen: dict[str, list[str] | None]
+) -> list[str] | None:
+    if holder in seen or len(seen) >= LONGEST_CHAIN:
+        return seen.get(holder)
+    seen[holder] = None
+    for (further,) in session.rows(STATEMENTS["keys_waited_for"], {"run_id": holder}):
+        path = _leads_back(session, run_id, (holder, further), seen)
+        if path is not None:
+            seen[holder] = [holder, *path]
+            break
+    return seen[holder]
+
+
+def _in_the_way(session: Session, waiter: str, wanted: str) -> tuple[list[str], bool]:
+    """Return the executions that keep a run from a key, and whether any of them may let it in."""
     time = session.lease_time
-    came_from: dict[str, str] = {}
-    waiting: list[tuple[str, str]] = [(run_id, key)]
-    while waiting and len(came_from) < LONGEST_CHAIN:
-        waiter, wanted = waiting.pop()
-        for holder in _in_the_way(session, waiter, wanted, time):
-            if holder == run_id and waiter != run_id:
-                return _path_back(came_from, run_id, waiter)
-            if holder in came_from or holder == run_id:
-                continue
-            came_from[holder] = waiter
-            for (further,) in session.rows(STATEMENTS["keys_waited_for"], {"run_id": holder}):
-                waiting.append((holder, further))
-    return []
-
-
-def _in_the_way(session: Session, waiter: str, wanted: str, time: dict[str, Value]) -> list[str]:
     if wanted.startswith(TURN_PREFIX):
         values = time | {"key": wanted.removeprefix(TURN_PREFIX), "execution": waiter}
-        return [row[0] for row in session.rows(STATEMENTS["executions_before"], values)]
-    return [row[0] for row in session.rows(STATEMENTS["holders_of_key"], time | {"key": wanted})]
-
-
-def _path_back(came_from: dict[str, str], run_id: str, last: str) -> Sequence[str]:
-    path = [last]
-    while path[-1] != run_id:
-        path.append(came_from[path[-1]])
-    return [run_id, *reversed(path[:-1])]
+        return [row[0] for row in session.rows(STATEMENTS["executions_before"], values)], False
+    rows = session.rows(STATEMENTS["live_holds_of_key"], time | {"key": wanted})
+    any_will_do = any(row[2] == HoldKind.SEMAPHORE.value for row in rows)
+    return list(dict.fromkeys(row[0] for row in rows)), any_will_do

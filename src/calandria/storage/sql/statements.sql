@@ -408,10 +408,6 @@ ON CONFLICT (hold_key, execution, path) DO UPDATE SET
 -- Let go of what a path holds.
 DELETE FROM calandria_holds WHERE execution = :execution AND path = :path RETURNING hold_key
 
--- name: paths_that_hold
--- The paths of an execution that hold something, live or lapsed.
-SELECT DISTINCT path FROM calandria_holds WHERE execution = :execution
-
 -- name: release_hold
 -- Let go of one hold.
 DELETE FROM calandria_holds WHERE hold_key = :key AND execution = :execution AND path = :path
@@ -589,6 +585,10 @@ RETURNING tries
 -- A run that waits no more.
 DELETE FROM calandria_waiters WHERE run_id = :run_id
 
+-- name: waits_no_more
+-- One piece of work of a run that has got what it waited for.
+DELETE FROM calandria_waiters WHERE run_id = :run_id AND label = :label
+
 -- name: first_waiter
 -- Who has waited longest for a key, of the runs under way that are not due anyhow.
 SELECT w.run_id FROM calandria_waiters AS w JOIN calandria_runs AS r ON r.run_id = w.run_id
@@ -628,11 +628,6 @@ SELECT wait_key FROM calandria_waiters WHERE run_id = :run_id
 SELECT w.run_id, w.wait_key, w.label, w.since
 FROM calandria_waiters AS w JOIN calandria_runs AS r ON r.run_id = w.run_id
 WHERE r.finished_at IS NULL ORDER BY w.since, w.run_id
-
--- name: holders_of_key
--- The executions that hold a key.
-SELECT DISTINCT execution FROM calandria_holds
-WHERE hold_key = :key AND expires_boot = :clock_boot AND expires > :clock_now
 
 -- name: executions_before
 -- The executions whose positions come before one's own in a sequence.
