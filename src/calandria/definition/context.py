@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from calandria.ports.coordination import Hold
 from calandria.results import Result
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class StepContext(Protocol):
         ...
 
     @property
-    def holds(self) -> Sequence[Any]:
+    def holds(self) -> Sequence[Hold]:
         """The coordination keys this execution holds, with their fencing tokens."""
         ...
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypedDict, over
 
 from typing_extensions import Unpack
 
+from calandria.coordination.primitives import Primitive
 from calandria.definition.functions import FunctionActions, readable_name
 from calandria.definition.references import (
     PathStep,
@@ -94,7 +95,7 @@ class DeclaredNode:
         self.retry_policy = policy[0] if policy else Retry(**options)
         return self
 
-    def coordinate(self, *primitives: object) -> Self:
+    def coordinate(self, *primitives: Primitive) -> Self:
         """Hold or await these around this step, besides what the step itself declares."""
         self._change("coordinate")
         self.coordination.extend(primitives)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, ParamSpec
 
 from typing_extensions import dataclass_transform
 
+from calandria.coordination.primitives import Primitive
 from calandria.definition.building import build_definition
 from calandria.definition.contract import FieldDeclaration, UnresolvedAnnotation
 from calandria.definition.declarations import collect_inputs, refuse_init
@@ -60,7 +61,7 @@ class Reactor:
     """The step, or a path into its result, that is the reactor's value; default: the last step."""
     concurrency: ClassVar[int] = 1
     """How many independent steps may run at the same time."""
-    coordination: ClassVar[Sequence[object]] = ()
+    coordination: ClassVar[Sequence[Primitive]] = ()
     """What is held or awaited around the whole run."""
     background: ClassVar[bool | HandOffPoint] = False
     """Where a worker takes over: `True` (at once), `after(step)` or `before(step)`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
+from calandria.coordination.primitives import Primitive
 from calandria.definition.nodes import DeclaredNode, StepNode
 from calandria.definition.steps import Step
 from calandria.plan.policies import Retry
@@ -19,7 +20,7 @@ def step(
     *,
     retry: Retry | None = None,
     rollback_retry: Retry | None = None,
-    coordination: Sequence[object] = (),
+    coordination: Sequence[Primitive] = (),
 ) -> Callable[[Callable[..., Any]], DeclaredNode]: ...
 def step(*target: Any, **keywords: Any) -> Any:
     """Declare a step of a reactor.
@@ -46,7 +47,7 @@ def _decorator(
     *,
     retry: Retry | None = None,
     rollback_retry: Retry | None = None,
-    coordination: Sequence[object] = (),
+    coordination: Sequence[Primitive] = (),
 ) -> Callable[[Callable[..., Any]], DeclaredNode]:
     def decorate(function: Callable[..., Any]) -> DeclaredNode:
         return StepNode(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec
 
 from typing_extensions import dataclass_transform
 
+from calandria.coordination.primitives import Primitive
 from calandria.definition.context import StepContext
 from calandria.definition.contract import Contract, FieldDeclaration, OutputContract
 from calandria.definition.declarations import collect_inputs, inherited_inputs, refuse_init
@@ -55,7 +56,7 @@ class Step:
     """How often a failed `run` is tried again; by default not at all."""
     rollback_retry: ClassVar[Retry] = ONCE
     """The same for this step's own `undo` and `compensate`."""
-    coordination: ClassVar[Sequence[object]] = ()
+    coordination: ClassVar[Sequence[Primitive]] = ()
     """What is held or awaited around the work."""
 
     __calandria_scope__: ClassVar[AnnotationScope]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 from typing_extensions import assert_type
 
+from calandria.coordination.keys import Key
 from calandria import (
     compose,
     element,
@@ -15,7 +17,14 @@ from calandria import (
     inputs,
     map_each,
     step,
+    ContentionError,
     Failure,
+    Lock,
+    OrderedLock,
+    Period,
+    RateLimit,
+    Runtime,
+    Semaphore,
     Halt,
     Reactor,
     Redacted,
@@ -175,3 +184,51 @@ class Replaced(Checkout):
 
 class Again(Express):
     returns = Express.charge["id"]
+
+
+class Coordinated(Step):
+    account: str
+    amount: float
+
+    coordination = [
+        OrderedLock("line", poison_timeout=timedelta(hours=1), strict=False),
+        Period("once:{account}", every="month"),
+        RateLimit("mail", limit=3, per="minute"),
+        RateLimit("calls", limits={"second": 3, "minute": 100}, wait=timedelta(seconds=2)),
+        RateLimit.named("stripe", wait=1),
+        Lock(lambda i: f"account:{i.account}", ttl=30, wait=0.5, rollback_wait=timedelta(minutes=1)),
+        Semaphore("tills", limit=5, ttl=30),
+    ]
+
+    def run(self) -> int:
+        tokens = [hold.token for hold in self.context.holds]
+        assert_type(tokens, list[int])
+        return tokens[0]
+
+
+class CoordinatedMore(Coordinated):
+    coordination = [*Coordinated.coordination, Lock("account:{account}:{amount}")]
+
+
+class CoordinatedReactor(Reactor):
+    account: str
+
+    coordination = [Lock("account:{account}")]
+
+    pay = step(CoordinatedMore, amount=1.0).coordinate(Lock("pay"), Period("pay", every=60))
+
+    @step(coordination=[Semaphore("tills", limit=5)])
+    def receipt(*, pay: int) -> str:
+        return f"{pay}"
+
+
+def operate(runtime: Runtime) -> None:
+    positions = OrderedLock.peek("line", runtime=runtime)
+    assert_type([one.position for one in positions], list[int])
+    assert_type(OrderedLock.skip("line", 3), bool)
+    assert_type(OrderedLock.reset("line"), int)
+    try:
+        CoordinatedReactor.run(account="ada")
+    except ContentionError as error:
+        assert_type(error.retry_after, float | None)
+    assert_type([one.key for one in CoordinatedReactor.coordination], list[Key])

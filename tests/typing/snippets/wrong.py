@@ -5,9 +5,14 @@ from __future__ import annotations
 from pydantic import Field
 
 from calandria import (
+    Lock,
+    OrderedLock,
+    Period,
+    RateLimit,
     Reactor,
     Redacted,
     Retry,
+    Semaphore,
     Step,
     inputs,
     step,
@@ -64,3 +69,37 @@ async def wrong_async() -> None:
     await Checkout.arun(order_id=3)  # E: mypy pyright
     await Charge.acall(amount="3", limit=1)  # E: mypy pyright
     Checkout.options().arun(order=3)  # E: mypy pyright
+
+
+Lock()  # E: mypy pyright
+Lock("a", ttl="30")  # E: mypy pyright
+Lock("a", limit=3)  # E: mypy pyright
+Semaphore("a")  # E: mypy pyright
+Semaphore("a", limit="3")  # E: mypy pyright
+RateLimit("a", limit=3, per="fortnight")  # E: mypy pyright
+RateLimit("a", limits={"second": "3"})  # E: mypy pyright
+RateLimit.named(3)  # E: mypy pyright
+Period("a", every=1.5)  # E: mypy pyright
+OrderedLock("a", wait=3)  # E: mypy pyright
+OrderedLock.skip("a", "3")  # E: mypy pyright
+OrderedLock.peek("a", runtime="memory://")  # E: mypy pyright
+
+
+class Uncoordinated(Step):
+    account: str
+
+    coordination = ["account:{account}"]  # E: mypy pyright
+
+    def run(self) -> None: ...
+
+
+class UncoordinatedReactor(Reactor):
+    account: str
+
+    coordination = Lock("account:{account}")  # E: mypy pyright
+
+    one = step(Uncoordinated).coordinate("account")  # E: mypy pyright
+
+    @step(coordination=["account"])  # E: mypy pyright
+    def two(*, account: str) -> str:
+        return account
