@@ -284,12 +284,3 @@ def map_each(target: Any, /, *, over: Any = _UNSPECIFIED, **wiring: Any) -> MapN
     The result is a lazy sequence of the elements' results, in order.
     """
     return MapNode(target, None if over is _UNSPECIFIED else over, wiring)
-
-
-def step_roots(source: object) -> list[DeclaredNode | str]:
-    """Return the step that `source` refers to, if it is a reference to one, in a list."""
-    if isinstance(source, DeclaredNode):
-        return [source]
-    if isinstance(source, Reference) and isinstance(source.root, StepRoot):
-        return [source.root.step]
-    return []

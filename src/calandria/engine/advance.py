@@ -84,7 +84,7 @@ def advance(plan: Plan, state: LevelState, event: Event) -> tuple[LevelState, li
         case RolledBack():
             commands = on_rolled_back(plan, state, event)
         case RollbackRetryDue(name):
-            commands = retry_backward(plan, state, name)
+            commands = retry_backward(state, name)
         case RollbackCutOff(name):
             commands = on_rollback_cut_off(state, name)
         case Stopped(why):

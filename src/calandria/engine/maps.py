@@ -43,7 +43,13 @@ from calandria.engine.events import (
     UndoAsked,
 )
 from calandria.engine.node_state import NodeState
-from calandria.engine.rollback import GIVEN_UP, backward_command, settle_backward, start_backward
+from calandria.engine.rollback import (
+    GIVEN_UP,
+    backward_command,
+    next_attempt,
+    settle_backward,
+    start_backward,
+)
 from calandria.engine.state import Phase
 from calandria.plan.model import Node, NodeKind
 from calandria.statuses import StepRollback, StepStatus
@@ -302,7 +308,7 @@ def _retry_backward(state: MapState) -> list[Command]:
     step = _in_hand(state)
     if state.phase not in (Phase.ROLLING_BACK, Phase.FORWARD) or state.in_flight:
         return []
-    step.rollback_attempts += 1
+    next_attempt(step)
     state.in_flight = True
     return [backward_command(str(state.index), step)]
 

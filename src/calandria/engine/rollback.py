@@ -87,17 +87,18 @@ def run_backward(plan: Plan, state: LevelState, name: str) -> list[Command]:
     return [command]
 
 
-def retry_backward(plan: Plan, state: LevelState, name: str) -> list[Command]:
+def retry_backward(state: LevelState, name: str) -> list[Command]:
     """Try a compensate or undo again whose last attempt failed in this process."""
     if state.phase is not Phase.ROLLING_BACK:
         return []
     step = state.nodes[name]
-    _next_attempt(step)
+    next_attempt(step)
     state.in_flight.add(name)
     return [backward_command(name, step)]
 
 
-def _next_attempt(step: NodeState) -> None:
+def next_attempt(step: NodeState) -> None:
+    """Count one more attempt at a compensate or undo; crashes are counted anew for it."""
     step.rollback_due = False
     step.rollback_attempts += 1
     step.recoveries = 0
@@ -130,7 +131,7 @@ def start_backward(
         return backward_command(node.name, step)
     if step.rollback_due:
         # nothing was cut off: the process only waited for its time, or stepped aside meanwhile
-        _next_attempt(step)
+        next_attempt(step)
         return backward_command(node.name, step)
     step.recoveries += 1
     if step.recoveries > max_recoveries:

@@ -11,8 +11,6 @@ from calandria.ports.run_store import JobRequest
 class EmbeddedJobs:
     """Wakes workers for jobs that the run store already has."""
 
-    transactional = True
-
     def __init__(self, wakeups: Wakeups) -> None:
         self.wakeups = wakeups
 

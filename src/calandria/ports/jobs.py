@@ -16,14 +16,6 @@ from calandria.ports.run_store import JobRequest, TakenLease
 class JobBackend(Protocol):
     """Carries jobs from those who cause them to the workers that perform them."""
 
-    @property
-    def transactional(self) -> bool:
-        """Whether the run store keeps the jobs itself, in the commit that causes them.
-
-        If so, `enqueue` is told of jobs that are already stored and only has to wake a worker.
-        """
-        ...
-
     def enqueue(self, jobs: Sequence[JobRequest]) -> None:
         """Have a worker look at each of these runs, no sooner than its delay allows.
 

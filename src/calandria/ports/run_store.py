@@ -267,8 +267,6 @@ class Capabilities:
     """Survives the end of the process."""
     multi_process: bool = True
     """Several processes may use the same storage at once."""
-    transactional_jobs: bool = False
-    """A job can be committed together with the state that causes it."""
 
 
 class RunStore(Protocol):

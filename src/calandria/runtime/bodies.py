@@ -186,5 +186,4 @@ def _unit(level: Level, name: str) -> StepUnit:
 
 
 def _is_failure(value: object) -> bool:
-
     return isinstance(value, Failure)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 class ImmediateJobs:
     """Performs jobs where they are caused; retries and waits are waited for there."""
 
-    transactional = False
-
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._performing: set[str] = set()

@@ -92,10 +92,6 @@ class Level:
         """Return which of a step's inputs must not be shown."""
         raise NotImplementedError
 
-    def nested_redacted(self, name: str) -> frozenset[str]:
-        """Return which inputs of the reactor that a step composes must not be shown."""
-        return self.redacted(name)
-
     def results_view(self) -> Mapping[str, Any]:
         """Return the results that a step's context may read, by name."""
         raise NotImplementedError

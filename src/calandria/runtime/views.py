@@ -42,11 +42,6 @@ class StepView:
     rollback: StepRollback
     rollback_failures: list[RollbackFailure] = field(default_factory=list)
 
-    @property
-    def rollback_failure(self) -> RollbackFailure | None:
-        """The first thing its rollback could not do, or `None`."""
-        return self.rollback_failures[0] if self.rollback_failures else None
-
 
 @dataclass(frozen=True)
 class Progress:

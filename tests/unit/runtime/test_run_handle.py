@@ -124,7 +124,7 @@ def test_steps_are_viewed_scope_by_scope() -> None:
     first = top[0]
     assert (first.status, first.attempts, first.recoveries) == (StepStatus.COMPLETED, 1, 0)
     assert (first.inputs, first.result, first.error) == ({"number": 12}, 24, None)
-    assert (first.rollback, first.rollback_failure) == (StepRollback.NONE, None)
+    assert (first.rollback, first.rollback_failures) == (StepRollback.NONE, [])
     assert first.finished_at is not None
     assert first.started_at <= first.finished_at
     assert [v.path for v in run.steps("inner")] == ["inner/double"]
