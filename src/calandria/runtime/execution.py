@@ -426,6 +426,9 @@ class Execution:
             return False
         if not self._timers and not waits:
             return False
+        if any(isinstance(event, TryAgain) for _, _, _, event in self._timers):
+            # a key is still waited for here, which takes a second at most
+            return False
         now = self.environment.clock.monotonic()
         due = [self._wakes_at(*timer, now) for timer in self._timers]
         delay = min([at - now for at in due] + self.coordinator.delays())
