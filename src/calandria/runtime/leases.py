@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -34,7 +35,8 @@ class LeaseKeeper:
         self._tick = min(ttl / 4, LONGEST_TICK)
         self._sessions: dict[Session, None] = {}
         self._books: dict[HoldBook, None] = {}
-        self._hurried = False
+        self._due = 0.0
+        """When something is to be renewed next, by the monotonic clock."""
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()
         self._closed = False
@@ -101,12 +103,11 @@ class LeaseKeeper:
         known: set[Session] = set()
         while True:
             with self._changed:
+                self._due = time.monotonic() + self._next_tick()
+                while not self._closed and (left := self._due - time.monotonic()) > 0:
+                    self._changed.wait(left)
                 if self._closed:
                     return
-                self._changed.wait_for(lambda: self._closed or self._hurried, self._next_tick())
-                if self._closed:
-                    return
-                self._hurried = False
             # a session younger than one tick has a fresh lease: short runs cost no renewal
             current = set(tuple(self._sessions))
             try:
@@ -118,10 +119,12 @@ class LeaseKeeper:
             known = current
 
     def _hurry(self) -> None:
-        """Look anew at how soon something must be renewed: a hold was added."""
+        """Renew sooner if a hold was added that is to be renewed sooner."""
+        due = time.monotonic() + self._next_tick()
         with self._changed:
-            self._hurried = True
-            self._changed.notify_all()
+            if due < self._due:
+                self._due = due
+                self._changed.notify_all()
 
     def _next_tick(self) -> float:
         """Return how long to sleep: a hold is renewed three times in its ttl."""
