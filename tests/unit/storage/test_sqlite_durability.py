@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from calandria.storage.sql.database import Session
 from calandria.storage.sql.sqlite import SqliteDatabase
 from calandria.storage.sql.statements import Statement

@@ -14,7 +14,7 @@ class Forkable(Protocol):
         """Get ready; false means that it could not, and the child must not use it."""
         ...
 
-    def after_fork(self) -> None:
+    def after_fork(self, *, in_child: bool) -> None:
         """Go on, in parent and child, after a `before_fork` that returned true."""
         ...
 
@@ -42,13 +42,13 @@ def _before() -> None:
 
 def _after_in_parent() -> None:
     while _ready:
-        _ready.pop().after_fork()
+        _ready.pop().after_fork(in_child=False)
     _unready.clear()
 
 
 def _after_in_child() -> None:
     while _ready:
-        _ready.pop().after_fork()
+        _ready.pop().after_fork(in_child=True)
     while _unready:
         _inherited.extend(_unready.pop().abandon())
 

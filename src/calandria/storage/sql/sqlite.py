@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from calandria.errors import StorageError
 from calandria.ports.run_store import Capabilities
 from calandria.storage.sql import forking
-from calandria.storage.sql.database import Row, Session
+from calandria.storage.sql.database import Session
+from calandria.storage.sql.group_commit import Candidates, Group
 from calandria.storage.sql.lease_clock import HostLeaseClock, LeaseClock
 from calandria.storage.sql.readers import Readers
 from calandria.storage.sql.sqlite_errors import explain, until_free
-from calandria.storage.sql.statements import Statement, Value, Values
+from calandria.storage.sql.sqlite_session import SqliteReading, SqliteSession
 from calandria.storage.sql.turnstile import NoTurnstile, Turnstile
 
 SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
@@ -29,69 +31,7 @@ BUSY_TIMEOUT_MILLISECONDS = 1000
 FORK_PATIENCE = 10.0
 """Seconds a fork waits for transactions in flight; after that the child may not use the store."""
 
-_HAS_TABLE = Statement("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name")
 _ERRORS = (sqlite3.Error, OSError, UnicodeEncodeError, OverflowError)
-
-
-class SqliteSession:
-    """Statements on one connection.
-
-    No cursor is kept from one to the next: it would keep its statement, and that the file open in
-    a connection that was closed for a fork.
-    """
-
-    __slots__ = ("_clock", "_connection")
-
-    def __init__(self, connection: sqlite3.Connection, clock: LeaseClock) -> None:
-        self._connection = connection
-        self._clock = clock
-
-    @property
-    def lease_time(self) -> dict[str, Value]:
-        """The lease clock's parameters, read now."""
-        return {"clock_now": self._clock.now(), "clock_boot": self._clock.boot_id}
-
-    def execute(self, statement: Statement, values: Values) -> int:
-        """Run a statement; return how many rows it changed."""
-        return self._connection.execute(statement.text, statement.bind(values)).rowcount
-
-    def execute_many(self, statement: Statement, values: Sequence[Values]) -> None:
-        """Run a statement once for each set of values."""
-        self._connection.executemany(statement.text, [statement.bind(each) for each in values])
-
-    def row(self, statement: Statement, values: Values) -> Row | None:
-        """Return the first row a statement gives, or `None`."""
-        # all are fetched: a statement left open would hold its locks beyond this call
-        found = self._connection.execute(statement.text, statement.bind(values)).fetchall()
-        return found[0] if found else None
-
-    def rows(self, statement: Statement, values: Values) -> list[Row]:
-        """Return every row a statement gives."""
-        return self._connection.execute(statement.text, statement.bind(values)).fetchall()
-
-    def define(self, text: str) -> None:
-        """Run one statement of a migration."""
-        self._connection.execute(text)
-
-    def has_table(self, name: str) -> bool:
-        """Tell whether there is a table of this name."""
-        return self.row(_HAS_TABLE, {"name": name}) is not None
-
-
-class SqliteReading(SqliteSession):
-    """Statements that only read: each may be tried again while SQLite is busy."""
-
-    __slots__ = ()
-
-    def row(self, statement: Statement, values: Values) -> Row | None:
-        """Return the first row a statement gives, or `None`."""
-        found = self.rows(statement, values)
-        return found[0] if found else None
-
-    def rows(self, statement: Statement, values: Values) -> list[Row]:
-        """Return every row a statement gives."""
-        bound = statement.bind(values)
-        return until_free(lambda: self._connection.execute(statement.text, bound).fetchall())
 
 
 class SqliteDatabase:
@@ -134,6 +74,8 @@ class SqliteDatabase:
         self._writing = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._writer_sync: str | None = None
+        self._group: Group | None = None
+        self._candidates = Candidates()
         self._turnstile: Turnstile | NoTurnstile = NoTurnstile()
         self._file: tuple[int, int] | None = None
         self._readers = Readers(self._open)
@@ -149,24 +91,120 @@ class SqliteDatabase:
         on_file = self._path is not None
         return Capabilities(durable=on_file, multi_process=on_file)
 
-    @contextmanager
-    def write(self, *, lasting: bool = True) -> Iterator[Session]:
+    def write(self, *, lasting: bool = True) -> AbstractContextManager[Session]:
         """Open a transaction that may write, and commit it at the end of the block."""
-        with self._writing:
+        # an interruption, which only the main thread knows, must not keep others from their commit
+        if self._path is None or threading.current_thread() is threading.main_thread():
+            return self._write_alone(lasting)
+        return self._write_together(lasting)
+
+    @contextmanager
+    def _write_alone(self, lasting: bool) -> Iterator[Session]:
+        while True:
+            self._candidates.others = True
+            with self._writing:
+                self._candidates.others = False
+                group = self._group
+                if group is None:
+                    with self._explained(), self._transaction(lasting) as session:
+                        yield session
+                    return
+            group.wait_until_over()
+
+    @contextmanager
+    def _transaction(self, lasting: bool) -> Iterator[Session]:
+        connection = self._writer or self._open_writer()
+        with self._turnstile:
             try:
-                connection = self._writer or self._open_writer()
-                with self._turnstile:
-                    try:
-                        self._refuse_replaced()
-                        self._sync(connection, self._synchronous if lasting else self._fleeting)
-                        until_free(connection.execute, "BEGIN IMMEDIATE")
-                        yield SqliteSession(connection, self._clock)
-                        until_free(connection.execute, "COMMIT")
-                    except BaseException:
-                        self._roll_back(connection)
-                        raise
-            except _ERRORS as error:
-                raise explain(self._name, self._path, error) from error
+                self._begin(connection, lasting)
+                yield SqliteSession(connection, self._clock)
+                until_free(connection.execute, "COMMIT")
+            except BaseException:
+                self._roll_back(connection)
+                raise
+
+    @contextmanager
+    def _write_together(self, lasting: bool) -> Iterator[Session]:
+        """Join the transaction that another thread left open, or open one for others to join."""
+        self._candidates.come()
+        with self._writing:
+            self._candidates.go()
+            with self._explained():
+                group = self._group or self._open_group(lasting)
+                try:
+                    yield from self._join(group)
+                finally:
+                    if not (self._goes_on(group) and self._candidates.may_join(group)):
+                        self._end_group(group)
+        group.wait()
+
+    def _open_group(self, lasting: bool) -> Group:
+        connection = self._writer or self._open_writer()
+        self._turnstile.__enter__()
+        try:
+            self._begin(connection, lasting)
+        except BaseException:
+            self._roll_back(connection)
+            self._turnstile.__exit__(None, None, None)
+            raise
+        self._group = Group(lasting=lasting)
+        return self._group
+
+    def _join(self, group: Group) -> Iterator[Session]:
+        connection = self._writer
+        assert connection is not None
+        shared = group.members > 0
+        if shared:
+            connection.execute("SAVEPOINT member")
+        try:
+            yield SqliteSession(connection, self._clock)
+        except BaseException:
+            if shared and connection.in_transaction:
+                connection.execute("ROLLBACK TO member")
+            else:
+                self._roll_back(connection)
+            raise
+        group.members += 1
+
+    def _end_group(self, group: Group) -> None:
+        self._group = None
+        error: BaseException | None = None
+        try:
+            with self._explained():
+                self._commit_group(group)
+        except BaseException as raised:
+            error = raised
+        finally:
+            self._turnstile.__exit__(None, None, None)
+            group.end(error)
+
+    def _goes_on(self, group: Group) -> bool:
+        """Tell whether a group has a transaction with anything in it."""
+        return group.members > 0 and self._writer is not None and self._writer.in_transaction
+
+    def _commit_group(self, group: Group) -> None:
+        connection = self._writer
+        if group.members == 0:
+            return
+        if connection is None or not connection.in_transaction:
+            raise sqlite3.OperationalError("the failure of another write undid the transaction")
+        try:
+            until_free(connection.execute, "COMMIT")
+        except BaseException:
+            self._roll_back(connection)
+            raise
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except _ERRORS as error:
+            raise explain(self._name, self._path, error) from error
+
+    def _begin(self, connection: sqlite3.Connection, lasting: bool) -> None:
+        self._refuse_replaced()
+        self._sync(connection, self._synchronous if lasting else self._fleeting)
+        until_free(connection.execute, "BEGIN IMMEDIATE")
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -192,8 +230,25 @@ class SqliteDatabase:
         """Close every connection; idempotent."""
         self._refusal = self._refusal or "this store is closed. Open another one"
         self._readers.close()
-        with self._writing:
+        self._hold_writing()
+        try:
             self._close_writer()
+        finally:
+            self._writing.release()
+
+    def _hold_writing(self, timeout: float | None = None) -> bool:
+        """Keep everyone from writing once no transaction is open; false if the time is over."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = -1 if deadline is None else max(deadline - time.monotonic(), 0)
+            if not self._writing.acquire(timeout=left):
+                return False
+            group = self._group
+            if group is None:
+                return True
+            self._writing.release()
+            if not group.wait_until_over(None if deadline is None else left):
+                return False
 
     def before_fork(self) -> bool:
         """Wait for what is in flight and close every connection; hold off new ones.
@@ -202,7 +257,7 @@ class SqliteDatabase:
         child that opened the file again would trust locks only its parent has. Returns false if
         transactions in flight outlast `FORK_PATIENCE`.
         """
-        if not self._writing.acquire(timeout=FORK_PATIENCE):
+        if not self._hold_writing(FORK_PATIENCE):
             return False
         if not self._readers.suspend(FORK_PATIENCE):
             self._writing.release()
@@ -211,8 +266,11 @@ class SqliteDatabase:
             self._close_writer()
         return True
 
-    def after_fork(self) -> None:
+    def after_fork(self, *, in_child: bool) -> None:
         """Let go of what `before_fork` held off."""
+        if in_child:
+            # the threads that stood in line are the parent's
+            self._candidates = Candidates()
         self._readers.resume()
         self._writing.release()
 
