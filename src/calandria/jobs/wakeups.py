@@ -15,6 +15,11 @@ import tempfile
 import threading
 from hashlib import sha256
 
+MOST_TOKENS = 16
+"""How many looks at the job table are owed to threads that are about to wait.
+
+One thread that finds a job wakes the next, so that a long queue needs no token for each job.
+"""
 LONGEST_SOCKET_PATH = 100
 """Bytes: what every system allows for the path of a socket."""
 
@@ -91,7 +96,8 @@ class Wakeups:
     def _wake_here(self, count: int) -> None:
         with self._condition:
             # a token that finds no idle thread is kept: a thread about to wait looks again
-            self._tokens = min(self._tokens + count, 1024)
+            most = max(self._idle, MOST_TOKENS)
+            self._tokens = max(self._tokens, min(self._tokens + count, most))
             self._condition.notify(count)
 
     def _wake_elsewhere(self, count: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from calandria.definition.node_definition import ReactorDefinition
@@ -41,6 +42,7 @@ def _text(steps: Mapping[str, str], redacted: frozenset[str]) -> str:
     return json.dumps(content, separators=(",", ":"))
 
 
+@lru_cache(maxsize=256)
 def read_outline(text: str) -> Outline:
     """Read what was stored; an outline that is missing or damaged says nothing."""
     try:

@@ -302,11 +302,22 @@ ON CONFLICT (run_id) DO UPDATE SET due = excluded.due, due_boot = excluded.due_b
 WHERE calandria_jobs.due_boot <> excluded.due_boot OR calandria_jobs.due > excluded.due
 
 -- name: find_due_job
--- The job due longest whose run nobody executes. A job of another boot is due at once.
-SELECT j.run_id, r.status, r.lease_owner FROM calandria_jobs AS j JOIN calandria_runs AS r ON r.run_id = j.run_id
-WHERE (j.due <= :clock_now OR j.due_boot <> :clock_boot) AND (
-    r.lease_owner IS NULL OR r.lease_boot <> :clock_boot OR r.lease_expires <= :clock_now)
-ORDER BY j.due, j.run_id LIMIT 1
+-- The job due longest whose run nobody executes; those of another boot, all due, come first.
+-- A part for each range of the index, so that jobs that are not due yet cost nothing.
+SELECT run_id, status, lease_owner FROM (
+    SELECT j.run_id, r.status, r.lease_owner FROM calandria_jobs AS j
+    JOIN calandria_runs AS r ON r.run_id = j.run_id
+    WHERE (j.due_boot < :clock_boot OR j.due_boot > :clock_boot) AND (
+        r.lease_owner IS NULL OR r.lease_boot <> :clock_boot OR r.lease_expires <= :clock_now)
+    LIMIT 1)
+UNION ALL
+SELECT run_id, status, lease_owner FROM (
+    SELECT j.run_id, r.status, r.lease_owner FROM calandria_jobs AS j
+    JOIN calandria_runs AS r ON r.run_id = j.run_id
+    WHERE j.due_boot = :clock_boot AND j.due <= :clock_now AND (
+        r.lease_owner IS NULL OR r.lease_boot <> :clock_boot OR r.lease_expires <= :clock_now)
+    ORDER BY j.due, j.run_id LIMIT 1)
+LIMIT 1
 
 -- name: delete_job
 -- A job that a worker has taken.
@@ -320,11 +331,14 @@ WHERE run_id NOT IN (SELECT run_id FROM calandria_runs) OR due > :clock_now + :l
 -- name: next_job
 -- In how many seconds the next job is due that is not due yet.
 SELECT min(due) - :clock_now FROM calandria_jobs
-WHERE due > :clock_now AND due <= :clock_now + :longest
+WHERE due_boot = :clock_boot AND due > :clock_now AND due <= :clock_now + :longest
 
 -- name: soonest_job
 -- In how many seconds the first of all jobs is due, or how long it has been.
-SELECT min(due) - :clock_now FROM calandria_jobs
+SELECT CASE
+    WHEN EXISTS (
+        SELECT 1 FROM calandria_jobs WHERE due_boot < :clock_boot OR due_boot > :clock_boot) THEN 0
+    ELSE (SELECT min(due) FROM calandria_jobs WHERE due_boot = :clock_boot) - :clock_now END
 
 -- name: sweep
 -- Give a job to every run that lost its owner or its job.

@@ -7,7 +7,8 @@ CREATE TABLE calandria_jobs (
     due_boot TEXT NOT NULL
 ) WITHOUT ROWID;
 
-CREATE INDEX calandria_jobs_due ON calandria_jobs (due, run_id);
+-- due times are comparable within a boot; jobs of another one are all due
+CREATE INDEX calandria_jobs_due ON calandria_jobs (due_boot, due, run_id);
 
 CREATE TABLE calandria_workers (
     owner TEXT NOT NULL PRIMARY KEY,
