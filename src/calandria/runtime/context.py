@@ -158,7 +158,7 @@ class Context:
 class DetachedContext:
     """The context of a step that is called on its own, outside of any run."""
 
-    __slots__ = ("_key", "attempt", "book", "step")
+    __slots__ = ("_key", "attempt", "book", "step", "stopped")
 
     reactor = None
     run_id = None
@@ -169,12 +169,13 @@ class DetachedContext:
         self.step = step
         self.book = HoldBook()
         self.attempt = 1
+        self.stopped = False
         self._key = key
 
     @property
     def cancelled(self) -> bool:
-        """Whether a hold of the step was lost."""
-        return bool(self.book.lost_paths())
+        """Whether a hold of the step was lost, or the task that awaits it was cancelled."""
+        return self.stopped or bool(self.book.lost_paths())
 
     @property
     def holds(self) -> tuple[Hold, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
 from calandria.coordination.checks import check_declarations
@@ -47,6 +48,7 @@ class Protection:
         self._runtime = runtime
         self._unit = unit
         self._values = values
+        self._context = context
         self._book = context.book
         self._execution = context.idempotency_key
         self._backward = backward
@@ -56,8 +58,8 @@ class Protection:
     def enter(self) -> None:
         """Take what the step declares.
 
-        Raises `ContentionError`, having done nothing, `KeyUnusable`, or `CalandriaError` when the
-        key is held by the very execution that asks.
+        Raises `ContentionError`, having done nothing, `KeyUnusable`, `CalandriaError` when the key
+        is held by the very execution that asks, or `CancelledError` once the context is stopped.
         """
         unit = self._unit
         if not unit.coordination:
@@ -96,6 +98,8 @@ class Protection:
             left = needs.wait(answer.key, backward=self._backward) - (clock.monotonic() - began)
             if left <= 0 or answer.reason not in (Refusal.HELD, Refusal.RATE):
                 raise_contention(answer, needs, needs.label)
+            if self._context.stopped:
+                raise CancelledError
             self._runtime.wait_for_release(min(pause, left))
             pause = min(pause * 2, LONGEST_POLL)
 

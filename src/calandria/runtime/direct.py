@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import secrets
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
 from calandria.definition.unit import ActionName, StepUnit
@@ -28,14 +30,21 @@ def call(unit: StepUnit, values: dict[str, object], runtime: Runtime) -> Result[
     validated = _validated(unit, values)
     if isinstance(validated, Failure):
         return validated
-    context = _context(unit)
-    protection = Protection(runtime, unit, validated, context)
+    return _call_protected(unit, validated, runtime, _context(unit))
+
+
+def _call_protected(
+    unit: StepUnit, values: dict[str, object], runtime: Runtime, context: DetachedContext
+) -> Result[Any]:
+    protection = Protection(runtime, unit, values, context)
     protection.enter()
     if protection.skipped:
         return Skipped(None)
     outcome: StepOutcome | None = None
     try:
-        performed = _perform(unit, "run", validated, runtime.loop, context)
+        if context.stopped:
+            raise CancelledError
+        performed = _perform(unit, "run", values, runtime.loop, context)
         outcome = protection.judge(_checked(unit, performed))
     finally:
         protection.leave(outcome)
@@ -43,22 +52,46 @@ def call(unit: StepUnit, values: dict[str, object], runtime: Runtime) -> Result[
 
 
 async def acall(unit: StepUnit, values: dict[str, object], runtime: Runtime) -> Result[Any]:
-    """Like `call`, on the running event loop; a sync body runs in this thread."""
+    """Like `call`, from the running event loop: a sync body runs in a thread of the pool.
+
+    A cancellation of the task is delivered once a sync body, which sees `context.cancelled`, has
+    ended; a second one at once.
+    """
     validated = _validated(unit, values)
     if isinstance(validated, Failure):
         return validated
     context = _context(unit)
-    protection = Protection(runtime, unit, validated, context)
-    await runtime.in_thread(protection.enter)
+    if unit.is_async("run"):
+        return await _acall_protected(unit, validated, runtime, context)
+    working = asyncio.ensure_future(
+        runtime.in_thread(_call_protected, unit, validated, runtime, context)
+    )
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        context.stopped = True
+        await asyncio.wait([working])
+        raise
+
+
+async def _acall_protected(
+    unit: StepUnit, values: dict[str, object], runtime: Runtime, context: DetachedContext
+) -> Result[Any]:
+    protection = Protection(runtime, unit, values, context)
+    try:
+        await runtime.in_thread(protection.enter, undo=lambda _: protection.leave(None))
+    except asyncio.CancelledError:
+        context.stopped = True
+        raise
     if protection.skipped:
         return Skipped(None)
     outcome: StepOutcome | None = None
     try:
-        performed = await _aperform(unit, validated, context)
+        performed = await _aperform(unit, values, context)
         assert not isinstance(performed, Interrupted)
         outcome = protection.judge(_checked(unit, performed))
     finally:
-        await runtime.in_thread(protection.leave, outcome)
+        await asyncio.shield(runtime.in_thread(protection.leave, outcome))
     return outcome
 
 

@@ -8,7 +8,6 @@ for is undone at once; what the step has at its end is undone with it, newest fi
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import threading
 from collections.abc import Sequence
@@ -32,6 +31,7 @@ from calandria.runtime.outcomes import WorkStopped
 from calandria.runtime.restoring import records_in
 from calandria.runtime.slots import Slot, node_state_of
 from calandria.runtime.targets import MARK, Target
+from calandria.runtime.threads import in_thread
 from calandria.runtime.values import record_inputs
 from calandria.statuses import StepRollback, StepStatus
 
@@ -187,8 +187,7 @@ class NestedWork:
         return self._result(opened[0], await self._adrive(*opened))
 
     async def _in_thread(self, call: Any, *arguments: Any) -> Any:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._environment.pool, call, *arguments)
+        return await in_thread(self._environment.pool, call, *arguments)
 
     def _open(
         self, target: Target, inputs: dict[str, Any]

@@ -163,7 +163,9 @@ class Runner:
         if not blocks and not _starts_in_worker(reactor):
             begun = self._begin(reactor, values, options)
         else:
-            begun = await self._runtime.in_thread(self._begin, reactor, values, options)
+            begun = await self._runtime.in_thread(
+                self._begin, reactor, values, options, undo=self._let_be
+            )
         if not isinstance(begun, Job):
             return begun
         try:
@@ -172,6 +174,11 @@ class Runner:
             return await self._runtime.in_thread(
                 self._keyed, reactor, taken.keyed, begun.inputs_digest
             )
+
+    def _let_be(self, begun: Result[Any] | Job) -> None:
+        """Let go of what a run took whose caller was cancelled before it began."""
+        if isinstance(begun, Job):
+            self._gates.leave(begun.environment.session)
 
     def _begin(
         self, reactor: type[Reactor], values: dict[str, object], options: RunOptions

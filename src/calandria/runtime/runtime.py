@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import logging
 import os
 import sys
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
@@ -43,7 +41,7 @@ from calandria.runtime.run import Run
 from calandria.runtime.runner import Runner
 from calandria.runtime.session import Services
 from calandria.runtime.settings import Settings
-from calandria.runtime.threads import Threads
+from calandria.runtime.threads import Threads, in_thread
 from calandria.runtime.units import stored_definition
 from calandria.runtime.worker import Worker
 from calandria.statuses import RunStatus
@@ -239,11 +237,11 @@ class Runtime(AbstractContextManager["Runtime"]):
         """Yield the runs under way that these reactors, as they are now, could not finish."""
         return unfinishable_runs(self, reactors)
 
-    async def in_thread(self, call: Callable[..., T], *arguments: Any) -> T:
-        """Perform a blocking call in a thread of the pool."""
-        loop = asyncio.get_running_loop()
-        in_context = partial(contextvars.copy_context().run, call, *arguments)
-        return await loop.run_in_executor(self.pool, in_context)
+    async def in_thread(
+        self, call: Callable[..., T], *arguments: Any, undo: Callable[[T], object] | None = None
+    ) -> T:
+        """Perform a blocking call in a thread of the pool; see `threads.in_thread` for `undo`."""
+        return await in_thread(self.pool, call, *arguments, undo=undo)
 
     async def look(self, call: Callable[[], T]) -> T:
         """Perform a short look at the storage in one of a few threads that many waits share."""
