@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,11 +78,11 @@ def reconcile_body(
     context = Context(environment, level, slot, "reconcile", state.attempts, None)
     values = load_inputs(slot.inputs_text, environment.codec)
     flight = Flight(level, name, state, slot, "reconcile")
-    return Body(
+    return _inside(
+        environment,
         lambda: unit.invoke("reconcile", values, context),
         unit.is_async("reconcile"),
         flight,
-        alone=level.alone,
     )
 
 
@@ -144,7 +144,36 @@ def undo_all_body(environment: Environment, level: MapLevel) -> Body:
         return undo_all(CompletedResults(environment, level.scope))
 
     is_async = inspect.iscoroutinefunction(undo_all)
-    return Body(call, is_async, flight, backward=True, alone=level.alone)
+    return _inside(environment, call, is_async, flight, backward=True)
+
+
+def _inside(
+    environment: Environment,
+    call: Callable[[], Any],
+    is_async: bool,
+    flight: Flight,
+    *,
+    backward: bool = False,
+) -> Body:
+    """Return the body that makes a call as a part of this execution."""
+
+    async def acall_inside() -> object:
+        outside = enter_execution(environment.session.run_id)
+        try:
+            value = call()
+            return await value if inspect.isawaitable(value) else value
+        finally:
+            leave_execution(outside)
+
+    def call_inside() -> object:
+        outside = enter_execution(environment.session.run_id)
+        try:
+            return call()
+        finally:
+            leave_execution(outside)
+
+    inside = acall_inside if is_async else call_inside
+    return Body(inside, is_async, flight, backward=backward, alone=flight.level.alone)
 
 
 _NOTHING: Any = object()

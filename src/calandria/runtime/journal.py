@@ -144,7 +144,7 @@ class Journal:
             session = self._environment.session
             yield Io(lambda: session.commit(changes))
             if changes.coordination is not None:
-                self._environment.released()
+                yield Io(self._environment.released)
             if changes.jobs:
                 yield Io(lambda: self._environment.enqueue(changes.jobs))
         if self._notices:

@@ -99,15 +99,16 @@ def test_a_cancelled_call_keeps_its_key_until_its_body_has_ended(runtime: Runtim
 
 
 def test_a_sync_body_of_an_awaited_call_does_not_block_the_loop(runtime: Runtime) -> None:
-    turned = threading.Event()
+    begun, turned = threading.Event(), threading.Event()
 
     class Waits(Step):
         def run(self) -> bool:
-            return turned.wait(30)
+            begun.set()
+            return turned.wait(5)
 
     async def call_and_turn() -> Any:
         task = asyncio.create_task(Waits.acall())
-        await asyncio.sleep(0)
+        assert await asyncio.to_thread(begun.wait, 30)
         turned.set()
         return await task
 
