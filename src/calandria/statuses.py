@@ -1,7 +1,7 @@
 """The statuses of a run and of a step: who moves each one on, and every allowed move.
 
-Read this page first. The engine checks its decisions against these tables, the documentation's
-diagrams are made from them, and the storage's checks are tested to be equal to them.
+Read this page first. The engine checks every move of a step against these tables, the diagrams of
+the documentation are made from them, and the storage's checks are tested to be equal to them.
 """
 
 from __future__ import annotations

@@ -137,7 +137,8 @@ class Reactor:
         """Run the reactor in this process and return what it came to.
 
         Invalid inputs give a `Failure` without a run. Raises `DefinitionError` if the reactor is
-        declared wrongly, `StorageError` if the run cannot be recorded.
+        declared wrongly, `StorageError` if the run cannot be recorded, `ContentionError` if what it
+        declares in `coordination` is not to be had in time (nothing ran).
         """
         reactor, values = _request(cls, args, inputs)
         return executor().run(reactor, values, RunOptions())
@@ -160,7 +161,8 @@ class Reactor:
         """Return the reactor with options for its next run.
 
         Args:
-            idempotency_key: the first run under a key wins; later calls get its result.
+            idempotency_key: the first run under a key wins; later calls get its result, and raise
+                `IdempotencyConflict` if they have other inputs.
             runtime: the runtime to use instead of the process's default.
             correlation_id: an id of your own by which the run can be found again.
         """

@@ -64,7 +64,7 @@ class Middleware:
         """The run leaves this process: a worker goes on with it."""
 
     def run_parked(self, run: RunInfo, waits_for: str) -> None:
-        """A worker gave the run back while it waits for a retry or a spawned unit."""
+        """A worker gave the run back while it waits for a retry, a spawned unit or a key."""
 
     def run_cancelled(self, run: RunInfo, reason: str | None) -> None:
         """The run was cancelled, or undone by hand."""

@@ -381,9 +381,9 @@ class RunStore(Protocol):
     def prune(self, *, finished_before: float, limit: int = 1000) -> int:
         """Delete finished top-level runs with everything of theirs; return how many.
 
-        At most `limit` in one transaction, oldest first. Never deletes an aborted run, or one with
-        an incomplete rollback or a pending compensate. Idempotency keys are kept, with the run's
-        outcome in them.
+        At most `limit`, oldest first, each with its tree in one transaction. Never deletes an
+        aborted run, or one with an incomplete rollback or a pending compensate. Idempotency keys
+        are kept, with the run's outcome in them.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The settings of a runtime, each also read from the environment as `CALANDRIA_<NAME>`."""
+"""The settings of a runtime, all but `rate_limits` also read from `CALANDRIA_<NAME>` variables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Settings:
     sweep_interval: float | timedelta = 30.0
     """How often a worker looks for runs that lost their process or their job."""
     snooze_base_delay: float | timedelta = 5.0
-    """How long a run that no worker here can go on with is left, before it is looked at again."""
+    """How long a run is left that waits for a key, or that no worker here can go on with."""
     snooze_jitter: float | timedelta = 5.0
     """How much longer, at random, so that not all come back at once."""
     snooze_max_attempts: int = 20
