@@ -15,8 +15,8 @@ from calandria.runtime.effects import Body
 from calandria.runtime.environment import Environment
 from calandria.runtime.gates import enter_execution, leave_execution
 from calandria.runtime.levels import Level, MapLevel
-from calandria.runtime.map_result import PAGE
 from calandria.runtime.nested import NestedWork
+from calandria.runtime.paging import steps_in
 from calandria.runtime.slots import Slot
 from calandria.runtime.values import load_inputs
 from calandria.statuses import StepRollback, StepStatus
@@ -190,22 +190,10 @@ class CompletedResults:
 
     def __iter__(self) -> Iterator[Any]:
         store, codec = self._environment.store, self._environment.codec
-        after = -1
-        while True:
-            page = store.read_steps(
-                self._environment.run.run_id,
-                self._path,
-                after=after,
-                statuses=_COMPLETED,
-                limit=PAGE,
-            )
-            for record in page:
-                if record.progress.rollback is StepRollback.NONE:
-                    text = record.progress.result
-                    yield None if text is None else codec.decode(text)
-            if len(page) < PAGE:
-                return
-            after = page[-1].position
+        for record in steps_in(store, self._environment.run.run_id, self._path, _COMPLETED):
+            if record.progress.rollback is StepRollback.NONE:
+                text = record.progress.result
+                yield None if text is None else codec.decode(text)
 
 
 def _unit(level: Level, name: str) -> StepUnit:

@@ -12,8 +12,8 @@ from calandria.errors import DefinitionError
 from calandria.plan.model import AWAITED, NodeKind
 from calandria.ports.run_store import RunFilter, RunStore, StepRecord, StoredRun
 from calandria.runtime.lookup import stored_name
-from calandria.runtime.map_result import PAGE
 from calandria.runtime.outline import read_outline
+from calandria.runtime.paging import steps_in
 from calandria.runtime.targets import MARK
 from calandria.runtime.units import stored_definition
 from calandria.statuses import RunStatus, StepRollback, StepStatus
@@ -59,7 +59,7 @@ def fit_of(store: RunStore, stored: StoredRun, definition: ReactorDefinition) ->
         return Fit()
     before = read_outline(stored.run.outline).steps
     lost, rewired = list[str](), list[str]()
-    for record in _records(store, stored.run.id, ""):
+    for record in steps_in(store, stored.run.id, ""):
         name = record.path
         if name.endswith(AWAITED):
             # it only waits; whether anything still reads the unit is for the new version to say
@@ -93,7 +93,7 @@ def _lost_below(store: RunStore, run_id: str, path: str, node: NodeDefinition) -
 
 def _lost_in(store: RunStore, run_id: str, scope: str, reactor: type[Reactor]) -> Iterator[str]:
     nodes = reactor.definition().nodes
-    for record in _records(store, run_id, scope):
+    for record in steps_in(store, run_id, scope):
         name = record.path[len(scope) + 1 :]
         if name.endswith(AWAITED) or name.startswith(MARK):
             continue
@@ -106,16 +106,6 @@ def _lost_in(store: RunStore, run_id: str, scope: str, reactor: type[Reactor]) -
 def _is_open(record: StepRecord) -> bool:
     progress = record.progress
     return progress.status is StepStatus.STARTED or progress.rollback is StepRollback.UNDOING
-
-
-def _records(store: RunStore, run_id: str, scope: str) -> Iterator[StepRecord]:
-    after = -1
-    while True:
-        page = store.read_steps(run_id, scope, after=after, limit=PAGE)
-        yield from page
-        if len(page) < PAGE:
-            return
-        after = page[-1].position
 
 
 def unfinishable_runs(

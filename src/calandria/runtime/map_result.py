@@ -11,11 +11,10 @@ from calandria.errors import CalandriaError
 from calandria.ports.codec import Codec
 from calandria.ports.run_store import RunStore, StepRecord
 from calandria.results import Failure
+from calandria.runtime.paging import steps_in
 from calandria.statuses import StepRollback, StepStatus
 
 T = TypeVar("T")
-
-PAGE = 1000
 
 _DONE = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.HALTED, StepStatus.FAILED})
 
@@ -98,15 +97,7 @@ class MapResult(Sequence[T], Generic[T]):
             yield value
 
     def _records(self, statuses: frozenset[StepStatus]) -> Iterator[StepRecord]:
-        after = -1
-        while True:
-            page = self._store.read_steps(
-                self.run_id, self.path, after=after, statuses=statuses, limit=PAGE
-            )
-            yield from page
-            if len(page) < PAGE:
-                return
-            after = page[-1].position
+        return steps_in(self._store, self.run_id, self.path, statuses)
 
     def _value(self, record: StepRecord) -> T:
         progress = record.progress

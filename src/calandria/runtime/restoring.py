@@ -15,7 +15,7 @@ from calandria.plan.model import AWAITED
 from calandria.ports.run_store import StepRecord
 from calandria.runtime.environment import Environment
 from calandria.runtime.levels import NOTHING_REDACTED, Level, MapLevel, ReactorLevel
-from calandria.runtime.map_result import PAGE
+from calandria.runtime.paging import steps_in
 from calandria.runtime.slots import Slot, node_state_of
 from calandria.statuses import StepRollback, StepStatus
 
@@ -91,14 +91,8 @@ def _left_something(nodes: dict[str, NodeState], slots: dict[str, Slot]) -> bool
 
 
 def records_in(environment: Environment, scope: str) -> Iterator[StepRecord]:
-    """Yield the records directly in a scope, by position, reading a page at a time."""
-    after = -1
-    while True:
-        page = environment.store.read_steps(environment.run.run_id, scope, after=after, limit=PAGE)
-        yield from page
-        if len(page) < PAGE:
-            return
-        after = page[-1].position
+    """Return the records directly in a scope of the run, by position, read a page at a time."""
+    return steps_in(environment.store, environment.run.run_id, scope)
 
 
 def restore_map_level(environment: Environment, around: ReactorLevel, key: str) -> MapLevel:

@@ -13,10 +13,11 @@ from calandria.ports.coordination import Hold
 from calandria.ports.run_store import RunFilter, StepRecord, StoredRun
 from calandria.results import Failure, Result
 from calandria.runtime import conclusion
-from calandria.runtime.map_result import PAGE
 from calandria.runtime.outline import read_outline
+from calandria.runtime.paging import PAGE, steps_in
 from calandria.runtime.redacting import RunRedaction
 from calandria.runtime.slots import decode_failure, decode_rollback_failures
+from calandria.runtime.targets import MARK
 from calandria.runtime.values import REDACTED_TEXT, load_inputs, shown
 from calandria.runtime.views import Progress, StepKind, StepView, TraceEntry, instant
 from calandria.statuses import FINISHED, RollbackState, RunStatus, StepStatus
@@ -218,13 +219,7 @@ class Run:
             yield self._view(record, redaction)
 
     def _records(self, scope: str) -> Iterator[StepRecord]:
-        after = -1
-        while True:
-            page = self._runtime.store.read_steps(self.id, scope, after=after, limit=PAGE)
-            yield from page
-            if len(page) < PAGE:
-                return
-            after = page[-1].position
+        return steps_in(self._runtime.store, self.id, scope)
 
     def _view(self, record: StepRecord, redaction: RunRedaction) -> StepView:
         codec, progress = self._runtime.codec, record.progress
@@ -261,7 +256,7 @@ class Run:
     def _kind(record: StepRecord, redaction: RunRedaction) -> StepKind:
         if record.path.endswith("]"):
             return "element"
-        if record.path[len(record.scope) :].lstrip("/").startswith("~"):
+        if record.path[len(record.scope) :].lstrip("/").startswith(MARK):
             return "nested"
         return redaction.kind(record.path)
 
@@ -371,16 +366,8 @@ class StoredResults(Mapping[str, Any]):
         return None if text is None else self._runtime.codec.decode(text)
 
     def __iter__(self) -> Iterator[str]:
-        after = -1
-        while True:
-            page = self._runtime.store.read_steps(
-                self._run_id, "", after=after, statuses=_DONE, limit=PAGE
-            )
-            for record in page:
-                yield record.path
-            if len(page) < PAGE:
-                return
-            after = page[-1].position
+        done = steps_in(self._runtime.store, self._run_id, "", _DONE)
+        return (record.path for record in done)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
