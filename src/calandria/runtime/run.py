@@ -12,11 +12,11 @@ from calandria.plan.drawing import draw
 from calandria.ports.coordination import Hold
 from calandria.ports.run_store import RunFilter, StepRecord, StoredRun
 from calandria.results import Failure, Result
-from calandria.runtime import conclusion
 from calandria.runtime.outline import read_outline
 from calandria.runtime.paging import PAGE, steps_in
 from calandria.runtime.redacting import RunRedaction
 from calandria.runtime.slots import decode_failure, decode_rollback_failures
+from calandria.runtime.stored_results import stored_result
 from calandria.runtime.targets import MARK
 from calandria.runtime.values import REDACTED_TEXT, load_inputs, shown
 from calandria.runtime.views import Progress, StepKind, StepView, TraceEntry, instant
@@ -77,7 +77,7 @@ class Run:
         """What the run came to; `None` while it is under way."""
         stored = self._stored()
         self._runtime.learn_stored(stored)
-        return conclusion.stored_result(stored, self._runtime.codec)
+        return stored_result(stored, self._runtime.codec)
 
     @property
     def failure(self) -> Failure | None:

@@ -83,6 +83,7 @@ from calandria.runtime.restoring import (
     restore_reactor,
 )
 from calandria.runtime.session import Session
+from calandria.runtime.stored_results import pruned_result
 from calandria.runtime.units import stored_definition
 from calandria.runtime.values import load_inputs, record_inputs, secrets_in, shown
 from calandria.statuses import FINISHED, RunStatus
@@ -312,7 +313,7 @@ class Runner:
             )
         stored = self._services.store.load_run(keyed.run_id)
         if stored is None:
-            return conclusion.pruned_result(keyed, self._services.codec)
+            return pruned_result(keyed, self._services.codec)
         if stored.header.status in FINISHED or stored.header.status is RunStatus.PAUSED:
             return self._runtime.result_of(stored)
         if stored.lease_live or stored.lease_owner is None:

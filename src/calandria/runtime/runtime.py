@@ -28,7 +28,6 @@ from calandria.ports.jobs import JobBackend, JobStore
 from calandria.ports.middleware import MiddlewareFactory
 from calandria.ports.run_store import JobRequest, RunCursor, RunFilter, RunStore, StoredRun
 from calandria.results import Dispatched, Result
-from calandria.runtime import conclusion
 from calandria.runtime.event_loop import BackgroundLoop
 from calandria.runtime.fitting import UnfinishableRun, unfinishable_runs
 from calandria.runtime.gates import Gates
@@ -41,6 +40,7 @@ from calandria.runtime.run import Run
 from calandria.runtime.runner import Runner
 from calandria.runtime.session import Services
 from calandria.runtime.settings import Settings
+from calandria.runtime.stored_results import stored_result
 from calandria.runtime.threads import Threads, in_thread
 from calandria.runtime.units import stored_definition
 from calandria.runtime.worker import Worker
@@ -323,7 +323,7 @@ class Runtime(AbstractContextManager["Runtime"]):
     def result_of(self, stored: StoredRun) -> Result[Any]:
         """Return the result of a stored run; a `Dispatched` handle while it is under way."""
         self.learn_stored(stored)
-        found = conclusion.stored_result(stored, self.codec)
+        found = stored_result(stored, self.codec)
         return Dispatched(stored.run.id) if found is None else found
 
     def prune(self, older_than: float | timedelta | None = None) -> int:

@@ -13,7 +13,6 @@ from calandria.errors import CalandriaError, HandOffRefused
 from calandria.plan.model import AWAITED
 from calandria.ports.run_store import JobRequest, NewRun, RunHeader, StoredRun
 from calandria.results import Failure, Success
-from calandria.runtime import conclusion
 from calandria.runtime.effects import Effect, Io
 from calandria.runtime.levels import Level, MapLevel, ReactorLevel
 from calandria.runtime.lookup import importable, loaded_reactor, stored_name
@@ -22,6 +21,7 @@ from calandria.runtime.outcomes import failure_of
 from calandria.runtime.outline import outline_text
 from calandria.runtime.reach import unreachable
 from calandria.runtime.slots import Slot
+from calandria.runtime.stored_results import stored_result
 from calandria.runtime.units import child_id
 from calandria.runtime.values import Value
 from calandria.statuses import FINISHED, RunStatus
@@ -174,7 +174,7 @@ class Spawner:
     def _value_of(self, stored: StoredRun | None, unit_id: str) -> Any:
         if stored is None:
             return Failure(f"run {unit_id} is not in the storage any more: it was pruned")
-        result = conclusion.stored_result(stored, self._environment.codec)
+        result = stored_result(stored, self._environment.codec)
         if isinstance(result, Failure):
             return dataclasses.replace(result, exception=None)
         return result.value if isinstance(result, Success) else None
