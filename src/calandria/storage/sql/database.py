@@ -58,7 +58,9 @@ class Database(Protocol):
         """What this database can do beyond the run store's contract."""
         ...
 
-    def write(self, *, lasting: bool = True) -> AbstractContextManager[Session]:
+    def write(
+        self, *, lasting: bool = True, urgent: bool = False
+    ) -> AbstractContextManager[Session]:
         """Open a transaction that may write, and commit it at the end of the block.
 
         Waits for other writers, however long they take. Anything raised in the block undoes the
@@ -67,6 +69,9 @@ class Database(Protocol):
         A transaction that is not `lasting` may be lost when the host of the database loses power,
         unless a lasting one follows it. It is for what means nothing once every process that uses
         the database has died with it; where they can outlive the database's host, it lasts too.
+
+        An `urgent` one is of a caller for whom someone waits: where writers wait for one another,
+        those who work in the background let it pass.
         """
         ...
 

@@ -91,30 +91,32 @@ class SqliteDatabase:
         on_file = self._path is not None
         return Capabilities(durable=on_file, multi_process=on_file)
 
-    def write(self, *, lasting: bool = True) -> AbstractContextManager[Session]:
+    def write(
+        self, *, lasting: bool = True, urgent: bool = False
+    ) -> AbstractContextManager[Session]:
         """Open a transaction that may write, and commit it at the end of the block."""
         # an interruption, which only the main thread knows, must not keep others from their commit
         if self._path is None or threading.current_thread() is threading.main_thread():
-            return self._write_alone(lasting)
-        return self._write_together(lasting)
+            return self._write_alone(lasting, urgent)
+        return self._write_together(lasting, urgent)
 
     @contextmanager
-    def _write_alone(self, lasting: bool) -> Iterator[Session]:
+    def _write_alone(self, lasting: bool, urgent: bool) -> Iterator[Session]:
         while True:
             self._candidates.others = True
             with self._writing:
                 self._candidates.others = False
                 group = self._group
                 if group is None:
-                    with self._explained(), self._transaction(lasting) as session:
+                    with self._explained(), self._transaction(lasting, urgent) as session:
                         yield session
                     return
             group.wait_until_over()
 
     @contextmanager
-    def _transaction(self, lasting: bool) -> Iterator[Session]:
+    def _transaction(self, lasting: bool, urgent: bool) -> Iterator[Session]:
         connection = self._writer or self._open_writer()
-        with self._turnstile:
+        with self._turnstile.urgently if urgent else self._turnstile:
             try:
                 self._begin(connection, lasting)
                 yield SqliteSession(connection, self._clock)
@@ -124,13 +126,13 @@ class SqliteDatabase:
                 raise
 
     @contextmanager
-    def _write_together(self, lasting: bool) -> Iterator[Session]:
+    def _write_together(self, lasting: bool, urgent: bool) -> Iterator[Session]:
         """Join the transaction that another thread left open, or open one for others to join."""
         self._candidates.come()
         with self._writing:
             self._candidates.go()
             with self._explained():
-                group = self._group or self._open_group(lasting)
+                group = self._group or self._open_group(lasting, urgent)
                 try:
                     yield from self._join(group)
                 finally:
@@ -138,14 +140,14 @@ class SqliteDatabase:
                         self._end_group(group)
         group.wait()
 
-    def _open_group(self, lasting: bool) -> Group:
+    def _open_group(self, lasting: bool, urgent: bool) -> Group:
         connection = self._writer or self._open_writer()
-        self._turnstile.__enter__()
+        self._turnstile.enter(urgent=urgent)
         try:
             self._begin(connection, lasting)
         except BaseException:
             self._roll_back(connection)
-            self._turnstile.__exit__(None, None, None)
+            self._turnstile.leave()
             raise
         self._group = Group(lasting=lasting)
         return self._group
@@ -175,12 +177,14 @@ class SqliteDatabase:
         except BaseException as raised:
             error = raised
         finally:
-            self._turnstile.__exit__(None, None, None)
+            self._turnstile.leave()
             group.end(error)
 
     def _goes_on(self, group: Group) -> bool:
-        """Tell whether a group has a transaction with anything in it."""
-        return group.members > 0 and self._writer is not None and self._writer.in_transaction
+        """Tell whether a group has a transaction with anything in it, and nobody hurries it."""
+        if group.members == 0 or self._writer is None or self._turnstile.wanted:
+            return False
+        return self._writer.in_transaction
 
     def _commit_group(self, group: Group) -> None:
         connection = self._writer

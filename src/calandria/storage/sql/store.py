@@ -78,7 +78,7 @@ class SqlRunStore:
     ) -> Lease | KeyedRun | None:
         """Create a run with its first records, or return what is known of its used key."""
         values = rows.run_values(run)
-        with self._database.write() as session:
+        with self._database.write(urgent=owner is None) as session:
             if run.idempotency_key is not None and not session.execute(
                 STATEMENTS["reserve_key"], values
             ):
@@ -201,7 +201,7 @@ class SqlRunStore:
 
     def request_cancel(self, run_id: str, reason: str) -> StoredRun | None:
         """Ask the run's owner to cancel it; the first reason given stays."""
-        with self._database.write() as session:
+        with self._database.write(urgent=True) as session:
             session.execute(STATEMENTS["request_cancel"], {"run_id": run_id, "reason": reason})
             return _load_run(session, run_id)
 
