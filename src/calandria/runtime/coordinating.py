@@ -49,6 +49,8 @@ Answer = Generator[Effect, Any, bool]
 
 LONGEST_WAIT_IN_WORKER = 1.0
 """Seconds a worker waits for a key before it parks the run."""
+SHORTEST_SNOOZE = 0.06
+"""Seconds: a run that waits for nothing but keys is parked at least so long."""
 SHORTEST_POLL = 0.002
 LONGEST_POLL = 0.1
 
@@ -318,9 +320,12 @@ class Coordinator:
         """Return in how many seconds each of them is to be tried again by a parked run."""
         settings = self._session.services.settings
         return [
-            contention.refused.retry_after
-            if contention.refused.retry_after is not None
-            else settings.snooze_seconds(self._session.randomness())
+            max(
+                contention.refused.retry_after
+                if contention.refused.retry_after is not None
+                else settings.snooze_seconds(self._session.randomness()),
+                SHORTEST_SNOOZE,
+            )
             for contention in self._contentions.values()
         ]
 
