@@ -75,10 +75,11 @@ def _check_period(
 def _check_rate(session: Session, request: AcquireRequest, rate: RateRequest) -> Refused | None:
     """Refuse if a window is full; of several the one that takes longest to have room."""
     tightest: tuple[float, int, int] | None = None
+    last = {row[0]: row[1:] for row in session.rows(STATEMENTS["windows"], {"key": rate.key})}
     for seconds, limit in rate.windows:
         place = int(request.now // seconds)
-        row = session.row(STATEMENTS["window"], {"key": rate.key, "seconds": seconds})
-        if row is None or row[0] != place or row[1] < limit:
+        last_place, used = last.get(seconds, (place, 0))
+        if last_place != place or used < limit:
             continue
         left = (place + 1) * seconds - request.now
         tightest = max(tightest or (0.0, 0, 0), (left, seconds, limit))

@@ -457,9 +457,9 @@ ORDER BY acquired_at, hold_key, path
 WHERE expires_boot = :clock_boot AND expires > :clock_now
 ORDER BY acquired_at, hold_key, execution, path
 
--- name: window
--- How often work started in the last window used.
-SELECT place, used FROM calandria_windows WHERE rate_key = :key AND seconds = :seconds
+-- name: windows
+-- How often work started in the last window used of each length.
+SELECT seconds, place, used FROM calandria_windows WHERE rate_key = :key
 
 -- name: count_start
 -- Count one start in a window.
