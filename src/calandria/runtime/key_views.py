@@ -70,7 +70,10 @@ def _collect(views: dict[str, KeyView], store: CoordinationStore) -> None:
         else:
             _view(views, waiter.key).waiters.append(waiter)
     for key in store.sequence_keys():
-        _view(views, key).positions.extend(store.sequence(key))
+        positions = store.sequence(key)
+        # positions that were passed may outlast the batch, until the next one or until pruning
+        if any(position.state in ("waiting", "active") for position in positions):
+            _view(views, key).positions.extend(positions)
 
 
 def _view(views: dict[str, KeyView], key: str) -> KeyView:

@@ -184,6 +184,21 @@ def test_a_position_that_is_passed_ends_without_running(
     assert third.wait(20) == Success("third")
     assert first.wait(20) == Success("first")
     assert second.wait(20) == Halt("ordered_lock_stale")
+    assert calandria("keys", "--json").data == []
+
+
+def test_a_chain_that_failed_leaves_no_sequence(
+    calandria: Invoke, runtime: Runtime, worker: Worker
+) -> None:
+    first = ask_for_pilot(runtime, "wreck")
+    assert harbour.docked.acquire(timeout=20)
+    second = ask_for_pilot(runtime, "second")
+    until_parked(runtime, second)
+
+    harbour.sail.set()
+    assert not first.wait(20).ok
+    assert second.wait(20) == Halt("ordered_lock_chain_failed")
+    assert calandria("keys", "--json").data == []
 
 
 def test_skipping_who_is_stuck_wakes_the_next(
