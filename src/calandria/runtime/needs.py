@@ -208,9 +208,13 @@ def contention_error(
     refused: Refused, needs: Needs, *, reactor: str, step: str | None, tries: int = 0
 ) -> ContentionError:
     """Return the error for a key that was not to be had; `tries` is how often a worker tried."""
+    advice = (
+        "`calandria keys` shows who has it; a higher snooze_max_attempts has runs wait longer."
+        if tries
+        else "Try again later, wait longer, or run in the background, where it would wait its turn."
+    )
     return _ERRORS[refused.primitive](
-        f"{refusal_message(refused, needs, tries=tries)} Try again later, wait longer, or run in "
-        "the background, where it would wait its turn.",
+        f"{refusal_message(refused, needs, tries=tries)} {advice}",
         reactor=reactor,
         step=step,
         key=refused.key,
