@@ -195,6 +195,11 @@ class SequencePosition:
     label: str
 
 
+def encloses(outer: str, inner: str) -> bool:
+    """Tell whether the path `outer` is `inner`, or around it."""
+    return outer in ("", inner) or inner.startswith((f"{outer}/", f"{outer}["))
+
+
 class CoordinationStore(Protocol):
     """Keeps holds, windows, marks and sequences. Safe from many threads and processes at once.
 

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
-from calandria.ports.coordination import CoordinationStore, Hold
+from calandria.ports.coordination import CoordinationStore, Hold, encloses
 
 logger = logging.getLogger("calandria.coordination")
 
@@ -108,8 +108,3 @@ class HoldBook:
             )
         if lost and self.on_loss is not None:
             self.on_loss()
-
-
-def encloses(outer: str, inner: str) -> bool:
-    """Tell whether the path `outer` is `inner`, or around it."""
-    return outer in ("", inner) or inner.startswith((f"{outer}/", f"{outer}["))

@@ -7,10 +7,12 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from calandria.coordination.primitives import OrderedLock
 from calandria.definition.node_definition import NodeDefinition, ReactorDefinition
 from calandria.engine.events import Outcome, Settled
-from calandria.errors import CalandriaError, HandOffRefused
+from calandria.errors import CalandriaError, HandOffRefused, KeyUnusable
 from calandria.plan.model import AWAITED
+from calandria.ports.coordination import AcquireRequest
 from calandria.ports.run_store import JobRequest, NewRun, RunHeader, StoredRun
 from calandria.results import Failure, Success
 from calandria.runtime.effects import Effect, Io
@@ -72,6 +74,14 @@ class Spawner:
         of: ReactorDefinition | None = None
         if definition.reactor is not None:
             stored, of = stored_name(definition.reactor), definition.reactor.definition()
+            try:
+                request = self.positions(of, run_id, slot)
+            except KeyUnusable as error:
+                unusable = failure_of(error, retryable=False)
+                self._execution.settler.fail(level, name, slot, unusable, started=False)
+                return
+            if request.turns:
+                journal.coordination.positions.append(request)
         else:
             stored = f"{environment.stored_reactor}/{slot.path}"
         assert slot.inputs_text is not None
@@ -105,8 +115,10 @@ class Spawner:
         declared = definition.coordination
         if definition.reactor is not None:
             declared += definition.reactor.definition().coordination
-        held = {hold.key: hold for hold in self._environment.session.holds.around(slot.path)}
-        if not declared or not held:
+        session = self._environment.session
+        held = {hold.key: hold for hold in session.holds.all()}
+        turns = {key: needs for needs in session.requests.values() for key, _, _ in needs.turns}
+        if not declared or not (held or turns):
             return None
         label = f"{level.reactor_name}.{slot.path}"
         try:
@@ -125,14 +137,28 @@ class Spawner:
             hold = held.get(wanted.key)
             if hold is None or (wanted.limit > 1 and not awaited):
                 continue
-            refused = HandOffRefused(
-                f"{label}: the unit to be spawned needs the {wanted.kind.value} {wanted.key!r}, "
-                f"which this execution holds through {hold.path or 'its reactor'} "
-                f"({hold.label}): the two would wait for each other. Spawn it after the key is let "
-                "go of, use another key, or compose it, which re-enters."
-            )
-            return failure_of(refused, retryable=False)
+            what = f"the {wanted.kind.value} {wanted.key!r}"
+            return _hand_off_refused(label, what, hold.path, hold.label)
+        for key, _, _ in needs.turns:
+            if awaited and key in turns:
+                holder = turns[key]
+                return _hand_off_refused(label, f"a turn under {key!r}", holder.path, holder.label)
         return None
+
+    def positions(self, reactor: ReactorDefinition, run_id: str, slot: Slot) -> AcquireRequest:
+        """Return the request for a reactor's places in ordered sequences: taken at its dispatch.
+
+        Raises `KeyUnusable` when a key cannot be computed.
+        """
+        needs = needs_of(
+            [one for one in reactor.coordination if isinstance(one, OrderedLock)],
+            slot.values if slot.values is not None else {},
+            reactor.contract.redacted,
+            self._environment.session.services.settings,
+            path="",
+            label=reactor.name,
+        )
+        return needs.request(run_id, self._environment.clock.now(), keep_turn=True)
 
     def _refusal(self, definition: NodeDefinition) -> CalandriaError | None:
         """Return why no worker could find the unit, which only nested work is still asked."""
@@ -207,6 +233,15 @@ class Spawner:
             exception_class="WaitTimeout",
         )
         self._execution.settler.fail(level, name, level.slot(name), failure, started=True)
+
+
+def _hand_off_refused(label: str, what: str, path: str, holder: str) -> Failure:
+    refused = HandOffRefused(
+        f"{label}: the unit to be spawned needs {what}, which this execution holds through "
+        f"{path or 'its reactor'} ({holder}): the two would wait for each other. Spawn it after "
+        "the key is let go of, use another key, or compose it, which re-enters."
+    )
+    return failure_of(refused, retryable=False)
 
 
 def waits_for(levels: list[Level]) -> list[str]:

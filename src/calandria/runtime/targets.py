@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from calandria.coordination.checks import check_declarations
 from calandria.definition.node_definition import NodeDefinition
 from calandria.definition.steps import unit_of
 from calandria.plan.model import Node, NodeKind
@@ -71,6 +72,8 @@ class Target:
         contract = (
             self.unit.contract if self.unit is not None else self.reactor.definition().contract  # type: ignore[union-attr]
         )
+        redacted = frozenset(name for name, field in contract.fields.items() if field.redacted)
+        declared = self.unit.coordination if self.unit is not None else ()
         return NodeDefinition(
             owner=owner,
             name=key,
@@ -80,8 +83,8 @@ class Target:
             wiring={},
             condition=None,
             retry=ONCE,
-            coordination=(),
-            redacted=frozenset(n for n, field in contract.fields.items() if field.redacted),
+            coordination=check_declarations(declared, contract.fields, redacted),
+            redacted=redacted,
             result_redacted=False,
             runs_user_code=True,
         )

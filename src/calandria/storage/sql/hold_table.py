@@ -14,6 +14,7 @@ from calandria.ports.coordination import (
     RateRequest,
     Refusal,
     Refused,
+    encloses,
 )
 from calandria.storage.sql.database import Row, Session
 from calandria.storage.sql.sequence_table import take_turn
@@ -49,11 +50,6 @@ def acquire(session: Session, request: AcquireRequest) -> Granted | Refused:
     }:
         _count_start(session, request, key, seconds)
     return Granted([_grant(session, request, *grant, time) for grant in grants])
-
-
-def encloses(outer: str, inner: str) -> bool:
-    """Tell whether the path `outer` is `inner`, or around it."""
-    return outer in ("", inner) or inner.startswith((f"{outer}/", f"{outer}["))
 
 
 def _check_period(

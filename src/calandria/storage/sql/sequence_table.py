@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from calandria.ports.coordination import AcquireRequest, Refusal, Refused, TurnEnd, TurnRequest
+from calandria.ports.coordination import (
+    AcquireRequest,
+    Refusal,
+    Refused,
+    TurnEnd,
+    TurnRequest,
+    encloses,
+)
 from calandria.storage.sql.database import Session
 from calandria.storage.sql.statements import STATEMENTS, Value
 
@@ -31,6 +38,10 @@ def take_turn(
     session: Session, request: AcquireRequest, turn: TurnRequest, time: dict[str, Value]
 ) -> Refused | None:
     """Make the position active if its turn has come; else say why not."""
+    own: dict[str, Value] = {"key": turn.key, "execution": request.execution}
+    for (path,) in session.rows(STATEMENTS["active_paths"], own):
+        if path != request.path and encloses(path, request.path):
+            return None
     position, state = assign_position(session, request, turn.key, time)
     values: dict[str, Value] = time | {"key": turn.key, "position": position}
     if state == "stale":

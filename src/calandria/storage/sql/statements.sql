@@ -539,6 +539,11 @@ WHERE sequence_key = :key AND position < :position AND state = 'failed' LIMIT 1
 SELECT 1 FROM calandria_positions
 WHERE sequence_key = :key AND (state = 'waiting' OR state = 'active') LIMIT 1
 
+-- name: active_paths
+-- The paths of an execution whose turn in a sequence it is: what is nested in them re-enters.
+SELECT path FROM calandria_positions
+WHERE sequence_key = :key AND execution = :execution AND state = 'active'
+
 -- name: open_positions_of
 -- The positions of an execution that are not done.
 SELECT sequence_key, path FROM calandria_positions
