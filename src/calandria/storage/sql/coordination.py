@@ -35,7 +35,11 @@ LONGEST_CHAIN = 300
 
 
 class SqlCoordination:
-    """Keeps holds, windows, marks and sequences beside the runs. See `CoordinationStore`."""
+    """Keeps holds, windows, marks and sequences beside the runs. See `CoordinationStore`.
+
+    What only holds and waits are about need not outlast a power cut: no hold lives longer than the
+    boot of its host. Tokens, windows, marks and positions do last.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -53,7 +57,7 @@ class SqlCoordination:
 
     def release(self, execution: str, path: str) -> Sequence[str]:
         """Let go of everything a path holds; return the keys."""
-        with self._database.write() as session:
+        with self._database.write(lasting=False) as session:
             return _release(session, execution, path)
 
     def settle(
@@ -73,7 +77,7 @@ class SqlCoordination:
     def renew(self, holds: Sequence[Hold], *, ttls: Sequence[float]) -> Sequence[Hold]:
         """Extend holds by their `ttls` from now; return those that were lost."""
         lost: list[Hold] = []
-        with self._database.write() as session:
+        with self._database.write(lasting=False) as session:
             time = session.lease_time
             for hold, ttl in zip(holds, ttls, strict=True):
                 values = time | {
@@ -91,7 +95,7 @@ class SqlCoordination:
 
     def see(self, execution: str) -> None:
         """Note that an execution lives, so that its positions in sequences are not passed."""
-        with self._database.write() as session:
+        with self._database.write(lasting=False) as session:
             values = session.lease_time | {"execution": execution}
             session.execute(STATEMENTS["see_execution"], values)
 
@@ -120,7 +124,7 @@ class SqlCoordination:
 
     def drop(self, execution: str, *, keep: Sequence[str]) -> None:
         """Let go of every hold of an execution but those of the paths in `keep`."""
-        with self._database.write() as session:
+        with self._database.write(lasting=False) as session:
             found = session.rows(STATEMENTS["paths_of_execution"], {"execution": execution})
             for path in {path for (path,) in found} - set(keep):
                 _release(session, execution, path)
@@ -136,7 +140,7 @@ class SqlCoordination:
     ) -> Wait:
         """Note that a run is parked for a key, whose release makes its job due."""
         values: dict[str, Value] = {"run_id": run_id, "key": key, "label": label, "now": now}
-        with self._database.write() as session:
+        with self._database.write(lasting=False) as session:
             for (other,) in session.rows(STATEMENTS["waits_no_more_for"], values):
                 _pass_on(session, other)
             circle = _circle(session, run_id, key)
@@ -151,7 +155,7 @@ class SqlCoordination:
 
     def stop_waiting(self, run_id: str, key: str) -> None:
         """Note that a run waits for a key no more, without having got it."""
-        with self._database.write() as session:
+        with self._database.write(lasting=False) as session:
             session.execute(STATEMENTS["stop_waiting"], {"run_id": run_id, "key": key})
             _pass_on(session, key)
 
