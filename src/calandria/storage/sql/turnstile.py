@@ -52,7 +52,9 @@ class Turnstile:
                 finally:
                     fcntl.flock(self._urgent, fcntl.LOCK_UN)
             else:
-                time.sleep(max(self._not_before - time.monotonic(), 0.0))
+                pause = self._not_before - time.monotonic()
+                if pause > 0:  # even a sleep of no time costs as much as a commit
+                    time.sleep(pause)
                 fcntl.flock(self._file, fcntl.LOCK_EX)
             self._entered = time.monotonic()
 
