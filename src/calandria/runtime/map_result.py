@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from calandria.codec import TypeRegistry
@@ -112,14 +113,14 @@ class MapResult(Sequence[T], Generic[T]):
         )
 
 
-class LazyView(Generic[T]):
+class LazyView(Sequence[T], Generic[T]):
     """A view that can be gone through again and again, each time afresh from the journal."""
 
-    def __init__(self, start: Any) -> None:
+    def __init__(self, start: Callable[[], Iterator[T]]) -> None:
         self._start = start
 
     def __iter__(self) -> Iterator[T]:
-        return self._start()  # type: ignore[no-any-return]
+        return self._start()
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -127,8 +128,37 @@ class LazyView(Generic[T]):
     def __bool__(self) -> bool:
         return next(iter(self), _NOTHING) is not _NOTHING
 
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        if isinstance(index, slice):
+            return list(self)[index]
+        position = index + len(self) if index < 0 else index
+        if position >= 0:
+            for value in itertools.islice(self, position, position + 1):
+                return value
+        raise IndexError(f"there is no element {index}")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (LazyView, list, tuple)):
+            return NotImplemented
+        return all(
+            mine == theirs
+            for mine, theirs in itertools.zip_longest(self, other, fillvalue=_NOTHING)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # it is what it contains, as a list is
+
+    def __repr__(self) -> str:
+        some = ", ".join(repr(value) for value in itertools.islice(self, _SHOWN))
+        more = ", ..." if len(self) > _SHOWN else ""
+        return f"<LazyView [{some}{more}]>"
+
 
 _NOTHING: Any = object()
+_SHOWN = 3
 _binding = threading.local()
 
 

@@ -95,7 +95,7 @@ def test_the_result_answers_as_a_sequence_does() -> None:
     assert values == (0, 10, 20, 30, 40)
     assert values != [0, 10]
     assert list(values.successes) == [0, 10, 20, 30, 40]
-    assert list(values.failures) == []
+    assert values.failures == []
     for position in (5, -6):
         with pytest.raises(IndexError):
             values[position]
@@ -232,6 +232,10 @@ def test_keep_going_runs_every_element_and_collects_failures(diary: list[str]) -
     assert failures[0].error == "element 1"
     assert result.value[1] == failures[0]
     assert (len(result.value.failures), bool(result.value.failures)) == (2, True)
+    assert result.value.failures == failures
+    assert (result.value.failures[1], result.value.failures[-2:]) == (failures[1], failures)
+    with pytest.raises(IndexError):
+        result.value.failures[2]
     # a later rollback undoes only what completed
     only_run().undo()
     assert diary[5:] == ["-4", "-2", "-0"]
