@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec
 
 from typing_extensions import dataclass_transform
 
+from calandria.coordination.checks import check_declarations
 from calandria.coordination.primitives import Primitive
 from calandria.definition.context import StepContext
-from calandria.definition.contract import Contract, FieldDeclaration, OutputContract
+from calandria.definition.contract import (
+    Contract,
+    FieldDeclaration,
+    OutputContract,
+    UnresolvedAnnotation,
+)
 from calandria.definition.declarations import collect_inputs, inherited_inputs, refuse_init
 from calandria.definition.execution import CallOptions, executor
 from calandria.definition.functions import readable_name, returns_coroutine
@@ -95,6 +101,7 @@ class Step:
         cls.__calandria_scope__ = scope
         cls.__calandria_inputs__ = collect_inputs(cls, scope, STEP_RESERVED, base=Step)
         cls.__calandria_unit__ = _build_unit(cls)
+        _check_coordination(cls.__calandria_unit__)
 
     @classmethod
     def call(cls: Callable[P, Any], /, *args: P.args, **inputs: P.kwargs) -> Result[Any]:
@@ -136,7 +143,12 @@ def _callable_unit(
     assert isinstance(step, type) and issubclass(step, Step)
     if positional:
         raise TypeError(f"{readable_name(step)}.call takes its inputs by name.")
-    return _unit_with(step, "run"), dict(inputs)
+    return callable_unit(step), dict(inputs)
+
+
+def callable_unit(step: type[Step]) -> StepUnit:
+    """Return the unit that runs this step class; raises `DefinitionError` if it has no `run`."""
+    return _unit_with(step, "run")
 
 
 def _unit_with(step: type[Step], action: ActionName) -> StepUnit:
@@ -176,6 +188,21 @@ def _build_unit(cls: type[Step]) -> StepUnit:
         rollback_retry=cls.rollback_retry,
         coordination=tuple(cls.coordination),
     )
+
+
+def _check_coordination(unit: StepUnit) -> None:
+    # what has no `run` yet may get the inputs of its keys in a subclass
+    if not unit.coordination or not unit.has("run"):
+        return
+    try:
+        check_declarations(unit.coordination, unit.contract.fields, unit.contract.redacted)
+    except UnresolvedAnnotation:
+        # what it refers to may be defined below it: checked again in a reactor, and when called
+        return
+    except DefinitionError as error:
+        place = f"{unit.name}: "
+        message = str(error).removeprefix(place)
+        raise DefinitionError(place + message, step=unit.name) from error
 
 
 def _invoker(cls: type[Step], action: ActionName) -> Callable[..., object]:
