@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from calandria.errors import CalandriaError
 from calandria.ports.coordination import Hold
@@ -12,6 +13,7 @@ from calandria.results import Result
 from calandria.runtime.drivers import in_event_loop
 from calandria.runtime.effects import BACKWARD
 from calandria.runtime.hold_book import HoldBook
+from calandria.runtime.targets import MARK
 from calandria.runtime.values import fresh_inputs
 
 if TYPE_CHECKING:
@@ -155,32 +157,80 @@ class Context:
         return self._nested
 
 
-class DetachedContext:
-    """The context of a step that is called on its own, outside of any run."""
+class InsideCalls(Protocol):
+    """Calls a step inside another one that is called on its own."""
 
-    __slots__ = ("_key", "attempt", "book", "step", "stopped")
+    def call(self, outer: DetachedContext, step: type[Step], inputs: dict[str, Any]) -> Result[Any]:
+        """Call a step; it re-enters what `outer` holds."""
+        ...
+
+    async def acall(
+        self, outer: DetachedContext, step: type[Step], inputs: dict[str, Any]
+    ) -> Result[Any]:
+        """Call a step like `call`, on the running event loop."""
+        ...
+
+
+class DetachedContext:
+    """The context of a step that is called on its own, outside of any run.
+
+    `execution` names the call from outside, which every call inside it belongs to; `path` is the
+    place of this one in it.
+    """
+
+    __slots__ = (
+        "_inside",
+        "_numbers",
+        "_outer",
+        "attempt",
+        "book",
+        "execution",
+        "path",
+        "step",
+        "stopped",
+    )
 
     reactor = None
     run_id = None
     root_id = None
     epoch = 0
 
-    def __init__(self, step: str, key: str) -> None:
+    def __init__(
+        self,
+        step: str,
+        execution: str,
+        inside: InsideCalls,
+        *,
+        path: str | None = None,
+        outer: DetachedContext | None = None,
+    ) -> None:
         self.step = step
+        self.execution = execution
+        self.path = step if path is None else path
         self.book = HoldBook()
         self.attempt = 1
         self.stopped = False
-        self._key = key
+        self._inside = inside
+        self._outer = outer
+        self._numbers = itertools.count(1)
+
+    def inner(self, step: str) -> DetachedContext:
+        """Return the context of a step called inside this one."""
+        path = f"{self.path}/{MARK}{next(self._numbers)}:{step}"
+        return DetachedContext(step, self.execution, self._inside, path=path, outer=self)
 
     @property
     def cancelled(self) -> bool:
-        """Whether a hold of the step was lost, or the task that awaits it was cancelled."""
-        return self.stopped or bool(self.book.lost_paths())
+        """Whether a hold was lost, or the task that awaits the step cancelled, here or around."""
+        if self.stopped or self.book.lost_paths():
+            return True
+        return self._outer is not None and self._outer.cancelled
 
     @property
     def holds(self) -> tuple[Hold, ...]:
-        """What the step declares and holds, with fencing tokens."""
-        return self.book.all()
+        """What the step, and those it is called inside, declare and hold, with fencing tokens."""
+        around = () if self._outer is None else self._outer.holds
+        return (*around, *self.book.all())
 
     @property
     def inputs(self) -> Mapping[str, Any]:
@@ -194,7 +244,7 @@ class DetachedContext:
     @property
     def idempotency_key(self) -> str:
         """A key of this call."""
-        return self._key
+        return self.execution if self._outer is None else f"{self.execution}:{self.path}"
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -202,16 +252,16 @@ class DetachedContext:
         return logging.LoggerAdapter(_log, {"step": self.step})
 
     def call(self, step: type[Step], /, **inputs: Any) -> Result[Any]:
-        """Call a step on its own, as this one is."""
-        return step.call(**inputs)
+        """Call a step inside this execution: what it declares and this one holds, it re-enters."""
+        return self._inside.call(self, step, inputs)
 
     def run(self, reactor: type[Reactor], /, **inputs: Any) -> Result[Any]:
-        """Run a reactor of its own: there is no run around this step."""
+        """Run a reactor of its own: there is no run around this step for it to be part of."""
         return reactor.run(**inputs)
 
     async def acall(self, step: type[Step], /, **inputs: Any) -> Result[Any]:
-        """Call a step on its own, as this one is, from an async body."""
-        return await step.acall(**inputs)
+        """Call a step inside this execution like `call`, from an async body."""
+        return await self._inside.acall(self, step, inputs)
 
     async def arun(self, reactor: type[Reactor], /, **inputs: Any) -> Result[Any]:
         """Run a reactor of its own, from an async body."""

@@ -50,7 +50,8 @@ class Protection:
         self._values = values
         self._context = context
         self._book = context.book
-        self._execution = context.idempotency_key
+        self._execution = context.execution
+        self._path = context.path
         self._backward = backward
         self._needs: Needs | None = None
         self.skipped = False
@@ -71,7 +72,7 @@ class Protection:
             self._values,
             redacted,
             self._runtime.settings,
-            path=unit.name,
+            path=self._path,
             label=unit.name,
         )
         try:
@@ -97,7 +98,7 @@ class Protection:
             refuse_waiting_for_oneself(answer, needs)
             left = needs.wait(answer.key, backward=self._backward) - (clock.monotonic() - began)
             if left <= 0 or answer.reason not in (Refusal.HELD, Refusal.RATE):
-                raise_contention(answer, needs, needs.label)
+                raise_contention(answer, needs, reactor=None, step=self._unit.name)
             if self._context.stopped:
                 raise CancelledError
             self._runtime.wait_for_release(min(pause, left))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import inspect
 import secrets
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
+from calandria.definition.steps import callable_unit
 from calandria.definition.unit import ActionName, StepUnit
 from calandria.errors import ValidationError
 from calandria.results import Failure, Result, Skipped, Success
@@ -16,21 +18,29 @@ from calandria.runtime.detached_holds import Protection
 from calandria.runtime.effects import Interrupted, StepOutcome
 from calandria.runtime.gates import enter_execution, leave_execution
 from calandria.runtime.outcomes import of_exception, of_value
+from calandria.runtime.values import scrub_failure, secrets_in, shown
 
 if TYPE_CHECKING:
+    from calandria.definition.steps import Step
     from calandria.runtime.event_loop import BackgroundLoop
     from calandria.runtime.runtime import Runtime
 
 
-def call(unit: StepUnit, values: dict[str, object], runtime: Runtime) -> Result[Any]:
+def call(
+    unit: StepUnit,
+    values: dict[str, object],
+    runtime: Runtime,
+    outer: DetachedContext | None = None,
+) -> Result[Any]:
     """Validate, take what is declared, run, validate what came out; no retries, nothing recorded.
 
+    `outer` is the step called on its own inside which this one is called: they are one execution.
     Raises `ContentionError` when a key is not to be had within its `wait`.
     """
     validated = _validated(unit, values)
     if isinstance(validated, Failure):
         return validated
-    return _call_protected(unit, validated, runtime, _context(unit))
+    return _call_protected(unit, validated, runtime, _context(unit, runtime, outer))
 
 
 def _call_protected(
@@ -45,13 +55,18 @@ def _call_protected(
         if context.stopped:
             raise CancelledError
         performed = _perform(unit, "run", values, runtime.loop, context)
-        outcome = protection.judge(_checked(unit, performed))
+        outcome = _told(unit, values, protection.judge(_checked(unit, performed)))
     finally:
         protection.leave(outcome)
     return outcome
 
 
-async def acall(unit: StepUnit, values: dict[str, object], runtime: Runtime) -> Result[Any]:
+async def acall(
+    unit: StepUnit,
+    values: dict[str, object],
+    runtime: Runtime,
+    outer: DetachedContext | None = None,
+) -> Result[Any]:
     """Like `call`, from the running event loop: a sync body runs in a thread of the pool.
 
     A cancellation of the task is delivered once a sync body, which sees `context.cancelled`, has
@@ -60,7 +75,7 @@ async def acall(unit: StepUnit, values: dict[str, object], runtime: Runtime) -> 
     validated = _validated(unit, values)
     if isinstance(validated, Failure):
         return validated
-    context = _context(unit)
+    context = _context(unit, runtime, outer)
     if unit.is_async("run"):
         return await _acall_protected(unit, validated, runtime, context)
     working = asyncio.ensure_future(
@@ -89,7 +104,7 @@ async def _acall_protected(
     try:
         performed = await _aperform(unit, values, context)
         assert not isinstance(performed, Interrupted)
-        outcome = protection.judge(_checked(unit, performed))
+        outcome = _told(unit, values, protection.judge(_checked(unit, performed)))
     finally:
         await asyncio.shield(runtime.in_thread(protection.leave, outcome))
     return outcome
@@ -98,7 +113,7 @@ async def _acall_protected(
 async def _aperform(
     unit: StepUnit, values: dict[str, object], context: DetachedContext
 ) -> StepOutcome | Interrupted:
-    outside = enter_execution(context.idempotency_key)
+    outside = enter_execution(context.execution)
     try:
         value = unit.invoke("run", values, context)
         return of_value(await value if inspect.isawaitable(value) else value)
@@ -122,17 +137,48 @@ def call_back(
 
     Raises `ContentionError` when one is not to be had within its `rollback_wait`.
     """
-    context = _context(unit)
+    context = _context(unit, runtime, None)
     protection = Protection(runtime, unit, values, context, backward=True)
     protection.enter()
     try:
-        return _perform(unit, action, values, runtime.loop, context, argument)
+        performed = _perform(unit, action, values, runtime.loop, context, argument)
+        return _told(unit, values, performed)
     finally:
         protection.leave(None)
 
 
-def _context(unit: StepUnit) -> DetachedContext:
-    return DetachedContext(unit.name, secrets.token_hex(16))
+class _Inside:
+    """Steps called from inside one that is called on its own: of the same execution."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def call(self, outer: DetachedContext, step: type[Step], inputs: dict[str, Any]) -> Result[Any]:
+        return call(callable_unit(step), inputs, self._runtime, outer)
+
+    async def acall(
+        self, outer: DetachedContext, step: type[Step], inputs: dict[str, Any]
+    ) -> Result[Any]:
+        return await acall(callable_unit(step), inputs, self._runtime, outer)
+
+
+def _context(unit: StepUnit, runtime: Runtime, outer: DetachedContext | None) -> DetachedContext:
+    if outer is not None:
+        return outer.inner(unit.name)
+    return DetachedContext(unit.name, secrets.token_hex(16), _Inside(runtime))
+
+
+def _told(unit: StepUnit, values: dict[str, object], outcome: StepOutcome) -> StepOutcome:
+    """Say of a failure where it happened and on which inputs, and scrub it of secrets."""
+    if not isinstance(outcome, Failure):
+        return outcome
+    redacted = unit.contract.redacted
+    return dataclasses.replace(
+        scrub_failure(outcome, secrets_in(values, redacted)),
+        step=outcome.step or unit.name,
+        inputs=outcome.inputs or shown(values, redacted),
+        attempts=outcome.attempts or 1,
+    )
 
 
 def _validated(unit: StepUnit, values: dict[str, object]) -> dict[str, object] | Failure:
@@ -145,6 +191,7 @@ def _validated(unit: StepUnit, values: dict[str, object]) -> dict[str, object] |
             exception=error,
             exception_class="ValidationError",
             step=unit.name,
+            inputs=shown(values, unit.contract.redacted),
             validation_errors=error.errors,
         )
 
@@ -157,7 +204,7 @@ def _perform(
     context: DetachedContext,
     *extra: object,
 ) -> StepOutcome:
-    outside = enter_execution(context.idempotency_key)
+    outside = enter_execution(context.execution)
     try:
         value = unit.invoke(action, values, context, *extra)
         if inspect.iscoroutine(value):

@@ -221,11 +221,13 @@ def halting_reason(refused: Refused) -> str | None:
             return None
 
 
-def raise_contention(refused: Refused, needs: Needs, reactor: str) -> NoReturn:
+def raise_contention(
+    refused: Refused, needs: Needs, reactor: str | None, step: str | None = None
+) -> NoReturn:
     """Raise the error for a gate that was not to be had."""
     if refused.reason is Refusal.MIXED:
         raise mixed_error(refused, needs)
-    raise contention_error(refused, needs, reactor=reactor, step=None)
+    raise contention_error(refused, needs, reactor=reactor, step=step)
 
 
 def mixed_error(refused: Refused, needs: Needs) -> CalandriaError:
@@ -239,7 +241,7 @@ def refuse_waiting_for_oneself(refused: Refused, needs: Needs) -> None:
     """Raise `CalandriaError` if who asks is inside the execution that holds the key."""
     if refused.reason is Refusal.HELD and not set(_executions.get()).isdisjoint(refused.holders):
         raise CalandriaError(
-            f"{needs.label}: {refused.primitive} {refused.key!r} is held by the run whose step "
-            "asks for it, so it would wait for itself. Use self.context.call(...) or "
-            "self.context.run(...), which work inside that run."
+            f"{needs.label}: {refused.primitive} {refused.key!r} is held by the execution whose "
+            "step asks for it, so it would wait for itself. Use self.context.call(...) or, in a "
+            "step of a reactor, self.context.run(...), which work inside that execution."
         )

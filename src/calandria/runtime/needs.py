@@ -205,7 +205,7 @@ def refusal_message(
 
 
 def contention_error(
-    refused: Refused, needs: Needs, *, reactor: str, step: str | None, tries: int = 0
+    refused: Refused, needs: Needs, *, reactor: str | None, step: str | None, tries: int = 0
 ) -> ContentionError:
     """Return the error for a key that was not to be had; `tries` is how often a worker tried."""
     advice = (
