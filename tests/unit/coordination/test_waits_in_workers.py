@@ -1,4 +1,4 @@
-"""In a worker a step waits for its key for `wait`, at most a second, and only then parks the run."""
+"""In a worker a step waits for its key for `wait`, at most a second, and then parks the run."""
 
 from __future__ import annotations
 
