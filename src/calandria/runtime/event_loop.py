@@ -27,12 +27,13 @@ class BackgroundLoop:
         coroutine: Coroutine[Any, Any, Any],
         session: Session | None = None,
         *,
+        path: str = "",
         backward: bool = False,
     ) -> Any:
         """Run a coroutine on the loop and return its value, or raise what it raised.
 
-        It is cancelled when `session` asks it to stop (`backward`: only by what also ends a
-        rollback) and when this thread is interrupted; it is awaited to its end all the same. A
+        It is cancelled when `session` asks the body at `path` to stop (`backward`: only by what
+        also ends a rollback) and when this thread is interrupted; it is awaited to its end all the same. A
         second interruption leaves at once. Raises `CalandriaError` in the loop's own thread, which
         would wait for itself.
         """
@@ -46,7 +47,7 @@ class BackgroundLoop:
         performance = _Performance(coroutine, self._started())
 
         def stop() -> None:
-            if session is not None and session.stops(backward=backward):
+            if session is not None and session.stops_at(path, backward=backward):
                 performance.cancel()
 
         try:

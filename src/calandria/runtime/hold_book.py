@@ -91,7 +91,9 @@ class HoldBook:
         Raises `StorageError` when the storage cannot be reached.
         """
         with self._lock:
-            pairs = [pair for held in self._held.values() for pair in held]
+            pairs = [
+                pair for path, held in self._held.items() if path not in self._lost for pair in held
+            ]
             executions = {execution for execution, _ in self._beats.values()}
         for execution in executions:
             store.see(execution)
