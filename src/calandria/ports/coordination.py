@@ -8,6 +8,7 @@ Expiry is timed by the store's own clock; windows and marks go by the wall clock
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -142,12 +143,16 @@ class Refused:
 
 @dataclass(frozen=True)
 class PeriodMark:
-    """The mark that a run leaves in a bucket of time with the commit of its success."""
+    """The mark that a run leaves in a bucket of time with the commit of its success.
+
+    `over_at` is when the bucket is over, by the wall clock: the mark is of no use any more then.
+    """
 
     key: str
     bucket: str
     run_id: str
     path: str
+    over_at: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -301,4 +306,11 @@ class CoordinationStore(Protocol):
 
     def reset(self, key: str) -> int:
         """Forget a whole sequence; return how many positions it had."""
+        ...
+
+    def prune(self, *, now: float) -> int:
+        """Delete marks and windows whose time is over, drained sequences, and holds long lapsed.
+
+        `now` is by the wall clock. Returns how many rows it deleted.
+        """
         ...

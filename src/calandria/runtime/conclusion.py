@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from calandria.coordination.periods import bucket_of
+from calandria.coordination.periods import mark_in
 from calandria.definition.node_definition import ReactorDefinition
 from calandria.engine.commands import Ending
 from calandria.errors import UndoIncomplete
-from calandria.ports.coordination import PeriodMark, TurnEnd
+from calandria.ports.coordination import TurnEnd
 from calandria.ports.run_store import (
     Changes,
     CoordinationChanges,
@@ -161,7 +161,7 @@ class Concluder:
             return
         if header.status is RunStatus.COMPLETED:
             pending.marks += [
-                PeriodMark(key, bucket_of(every, self._admitted_at()), session.run_id, "")
+                mark_in(every, self._admitted_at(), key=key, run_id=session.run_id, path="")
                 for key, every in needs.periods
             ]
         failed = header.status is RunStatus.FAILED

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calandria.coordination.periods import bucket_of
+from calandria.coordination.periods import mark_in
 from calandria.coordination.primitives import Primitive
 from calandria.engine.events import Blocked, Outcome, RollbackCutOff, Settled, Unblocked
 from calandria.errors import CalandriaError, Deadlock, HoldLost, StorageError
@@ -18,7 +18,6 @@ from calandria.ports.coordination import (
     AcquireRequest,
     CoordinationStore,
     Granted,
-    PeriodMark,
     Refusal,
     Refused,
     TurnEnd,
@@ -472,7 +471,7 @@ class Coordinator:
         at = slot.started_at if slot.needs.granted_at is None else slot.needs.granted_at
         for key, every in slot.needs.periods:
             # the bucket of time that was free when it was let in, however long it worked
-            mark = PeriodMark(key, bucket_of(every, at), self._session.run_id, slot.path)
+            mark = mark_in(every, at, key=key, run_id=self._session.run_id, path=slot.path)
             self._execution.journal.coordination.marks.append(mark)
 
     def end_turns(self, level: Level, name: str, slot: Slot, *, failed: bool) -> None:

@@ -8,10 +8,10 @@ from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
 from calandria.coordination.checks import check_declarations
-from calandria.coordination.periods import bucket_of
+from calandria.coordination.periods import mark_in
 from calandria.definition.unit import StepUnit
 from calandria.errors import HoldLost
-from calandria.ports.coordination import Granted, PeriodMark, Refusal, Refused, TurnEnd
+from calandria.ports.coordination import Granted, Refusal, Refused, TurnEnd
 from calandria.results import Halt, Skipped, Success
 from calandria.runtime.context import DetachedContext
 from calandria.runtime.effects import StepOutcome
@@ -144,7 +144,7 @@ class Protection:
         runtime, now = self._runtime, self._runtime.services.clock.now()
         at = now if needs.granted_at is None else needs.granted_at
         left = [
-            PeriodMark(key, bucket_of(every, at), self._execution, needs.path)
+            mark_in(every, at, key=key, run_id=self._execution, path=needs.path)
             for key, every in needs.periods
             if marks
         ]

@@ -33,9 +33,9 @@ class BackgroundLoop:
         """Run a coroutine on the loop and return its value, or raise what it raised.
 
         It is cancelled when `session` asks the body at `path` to stop (`backward`: only by what
-        also ends a rollback) and when this thread is interrupted; it is awaited to its end all the same. A
-        second interruption leaves at once. Raises `CalandriaError` in the loop's own thread, which
-        would wait for itself.
+        also ends a rollback) and when this thread is interrupted; it is awaited to its end all the
+        same. A second interruption leaves at once. Raises `CalandriaError` in the loop's own
+        thread, which would wait for itself.
         """
         if self.owns_current_thread():
             coroutine.close()

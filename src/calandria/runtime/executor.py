@@ -22,6 +22,7 @@ class RuntimeExecutor:
         """Run a reactor in the calling thread."""
         runtime = runtime_of(options.runtime)
         runtime.prepare()
+        runtime.gates.check(reactor.definition())
         return runtime.runner.run(reactor, values, options)
 
     async def arun(
@@ -31,6 +32,7 @@ class RuntimeExecutor:
         runtime = runtime_of(options.runtime)
         if not runtime.prepared:
             await runtime.in_thread(runtime.prepare)
+        runtime.gates.check(reactor.definition())
         return await runtime.runner.arun(reactor, values, options)
 
     def call(self, unit: StepUnit, values: dict[str, object], options: CallOptions) -> Result[Any]:

@@ -6,6 +6,7 @@ import contextvars
 import dataclasses
 import logging
 import math
+import weakref
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from calandria.definition.node_definition import ReactorDefinition
@@ -20,7 +21,14 @@ from calandria.ports.coordination import (
 )
 from calandria.ports.run_store import CoordinationChanges
 from calandria.results import Failure, Halt
-from calandria.runtime.needs import KINDS, Needs, contention_error, needs_of, wait_key
+from calandria.runtime.needs import (
+    KINDS,
+    Needs,
+    check_rate_limits,
+    contention_error,
+    needs_of,
+    wait_key,
+)
 from calandria.runtime.outcomes import failure_of
 from calandria.runtime.session import Session
 
@@ -43,6 +51,7 @@ class Gates:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self._checked: weakref.WeakSet[ReactorDefinition] = weakref.WeakSet()
 
     @property
     def store(self) -> CoordinationStore:
@@ -53,6 +62,12 @@ class Gates:
                 f"{self._runtime.storage_url} keeps no coordination: use a SQL storage."
             )
         return found
+
+    def check(self, definition: ReactorDefinition) -> None:
+        """Raise `CalandriaError` if a reactor uses a rate limit that is not registered."""
+        if definition not in self._checked:
+            check_rate_limits(definition, self._runtime.settings)
+            self._checked.add(definition)
 
     def needs(self, definition: ReactorDefinition, inputs: dict[str, Any]) -> Needs | None:
         """Return what a reactor needs, `None` for nothing; raises `KeyUnusable`."""

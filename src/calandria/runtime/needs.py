@@ -17,6 +17,7 @@ from calandria.coordination.primitives import (
     RateLimit,
     Semaphore,
 )
+from calandria.definition.node_definition import ReactorDefinition
 from calandria.errors import (
     CalandriaError,
     ContentionError,
@@ -156,6 +157,21 @@ def needs_of(
         waits,
         rollback_waits,
     )
+
+
+def check_rate_limits(definition: ReactorDefinition, settings: Settings) -> None:
+    """Raise `CalandriaError` for a named rate limit, at any depth, that is not registered."""
+    _check_named(definition.coordination, settings, definition.name)
+    for node in definition.nodes.values():
+        _check_named(node.coordination, settings, f"{definition.name}.{node.name}")
+        if node.reactor is not None:
+            check_rate_limits(node.reactor.definition(), settings)
+
+
+def _check_named(declared: Sequence[Primitive], settings: Settings, label: str) -> None:
+    for primitive in declared:
+        if isinstance(primitive, RateLimit):
+            _windows(primitive, settings, label)
 
 
 def _windows(rate: RateLimit, settings: Settings, label: str) -> list[tuple[int, int]]:

@@ -231,7 +231,13 @@ class Runtime(AbstractContextManager["Runtime"]):
             self.wakeups.notify(found)
         if self.settings.retention is not None:
             self.prune()
+        else:
+            self._prune_coordination()
         return found
+
+    def _prune_coordination(self) -> None:
+        if getattr(self.store, "coordination", None) is not None:
+            self.gates.store.prune(now=self.services.clock.now())
 
     def unfinishable_runs(self, reactors: Iterable[type[Reactor]]) -> Iterator[UnfinishableRun]:
         """Yield the runs under way that these reactors, as they are now, could not finish."""
@@ -329,9 +335,9 @@ class Runtime(AbstractContextManager["Runtime"]):
     def prune(self, older_than: float | timedelta | None = None) -> int:
         """Delete finished runs with everything of theirs; return how many.
 
-        Those that ended more than `older_than` seconds ago, by default `Settings.retention`.
-        Incomplete and aborted runs, and idempotency keys, are kept. Raises `CalandriaError` if
-        there is no age to go by.
+        Those that ended more than `older_than` seconds ago, by default `Settings.retention`; with
+        them expired marks and windows, and drained sequences. Incomplete and aborted runs, and
+        idempotency keys, are kept. Raises `CalandriaError` if there is no age to go by.
         """
         age = older_than if older_than is not None else self.settings.retention
         if age is None:
@@ -339,6 +345,7 @@ class Runtime(AbstractContextManager["Runtime"]):
                 "prune: say how old runs must be (older_than=...), or set Settings(retention=...)."
             )
         seconds = age.total_seconds() if isinstance(age, timedelta) else age
+        self._prune_coordination()
         finished_before = self.services.clock.now() - seconds
         pruned = 0
         while True:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal, cast
 
-from calandria.coordination.primitives import check_limits
-from calandria.errors import CalandriaError
+from calandria.coordination.primitives import RateLimit, check_limits
+from calandria.errors import CalandriaError, DefinitionError
 
 DEFAULT_MAX_VALUE_BYTES = 16 * 1024 * 1024
 
@@ -61,8 +61,11 @@ class Settings:
         self._require("snooze_base_delay", self.snooze_base_delay, minimum=0)
         self._require("snooze_jitter", self.snooze_jitter, minimum=0)
         self._require("snooze_max_attempts", self.snooze_max_attempts, minimum=1)
-        for limits in self.rate_limits.values():
-            check_limits(self, limits)
+        for name, limits in self.rate_limits.items():
+            try:
+                check_limits(RateLimit.named(name), limits)
+            except DefinitionError as error:
+                raise CalandriaError(f"Settings(rate_limits={{{name!r}: ...}}): {error}") from None
         self._require("wait_timeout", self.wait_timeout, minimum=0)
         self._require("park_timeout", self.park_timeout, minimum=0)
         self._require("max_value_bytes", self.max_value_bytes, minimum=1)

@@ -193,12 +193,28 @@ class SqlCoordination:
                 _wake_sequence(session, key)
         return passed
 
+    def prune(self, *, now: float) -> int:
+        """Delete marks and windows whose time is over, drained sequences, and holds long lapsed."""
+        with self._database.write() as session:
+            values = session.lease_time | {"now": now}
+            return sum(session.execute(STATEMENTS[name], values) for name in _PRUNED)
+
     def reset(self, key: str) -> int:
         """Forget a whole sequence; return how many positions it had."""
         with self._database.write() as session:
             count = forget_sequence(session, key)
             _wake_sequence(session, key)
         return count
+
+
+_PRUNED = (
+    "prune_marks",
+    "prune_windows",
+    "prune_positions",
+    "prune_sequences",
+    "prune_holds",
+    "prune_waiters",
+)
 
 
 def _wake_sequence(session: Session, key: str) -> None:
@@ -248,6 +264,7 @@ def _leave_mark(session: Session, mark: PeriodMark, now: float) -> None:
         "run_id": mark.run_id,
         "path": mark.path,
         "now": now,
+        "over_at": mark.over_at,
     }
     session.execute(STATEMENTS["leave_mark"], values)
 

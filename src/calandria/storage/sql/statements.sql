@@ -474,8 +474,8 @@ SELECT run_id, path FROM calandria_marks WHERE period_key = :key AND bucket = :b
 
 -- name: leave_mark
 -- Leave a mark in a bucket of time; the first one stays.
-INSERT INTO calandria_marks (period_key, bucket, run_id, path, marked_at)
-VALUES (:key, :bucket, :run_id, :path, :now)
+INSERT INTO calandria_marks (period_key, bucket, run_id, path, marked_at, over_at)
+VALUES (:key, :bucket, :run_id, :path, :now, :over_at)
 ON CONFLICT (period_key, bucket) DO NOTHING
 
 -- name: take_marks
@@ -488,8 +488,34 @@ DELETE FROM calandria_marks
 WHERE run_id = :run_id AND path NOT IN (SELECT value FROM json_each(:kept))
 
 -- name: prune_marks
--- Marks of buckets long past.
-DELETE FROM calandria_marks WHERE marked_at < :marked_before
+-- Marks of buckets that are over.
+DELETE FROM calandria_marks WHERE over_at <= :now
+
+-- name: prune_windows
+-- Windows of rate limits that are over.
+DELETE FROM calandria_windows WHERE (place + 1) * seconds <= :now
+
+-- name: prune_positions
+-- Sequences in which nobody waits or works, but who was passed and is still to learn of it.
+DELETE FROM calandria_positions
+WHERE sequence_key NOT IN (
+    SELECT sequence_key FROM calandria_positions WHERE state = 'waiting' OR state = 'active')
+    AND (state <> 'stale' OR execution NOT IN (
+        SELECT run_id FROM calandria_runs WHERE finished_at IS NULL))
+
+-- name: prune_sequences
+-- Sequences without positions: the next one is the first again.
+DELETE FROM calandria_sequences WHERE sequence_key NOT IN (
+    SELECT sequence_key FROM calandria_positions)
+
+-- name: prune_holds
+-- Holds that nobody has kept alive for a day.
+DELETE FROM calandria_holds WHERE expires_boot <> :clock_boot OR expires <= :clock_now - 86400
+
+-- name: prune_waiters
+-- What ended or pruned runs waited for.
+DELETE FROM calandria_waiters WHERE run_id NOT IN (
+    SELECT run_id FROM calandria_runs WHERE finished_at IS NULL)
 
 -- name: own_position
 -- The position of an execution's path in a sequence.

@@ -37,6 +37,7 @@ CREATE TABLE calandria_marks (
     run_id TEXT NOT NULL,
     path TEXT NOT NULL,
     marked_at REAL NOT NULL,
+    over_at REAL NOT NULL,
     PRIMARY KEY (period_key, bucket)
 ) WITHOUT ROWID;
 
