@@ -30,7 +30,7 @@ from calandria.definition.context import StepContext
 from calandria.definition.execution import RunOptions
 from calandria.ports.run_store import Lease, RunFilter
 from calandria.runtime.effects import Io
-from calandria.runtime.runner import Job
+from calandria.runtime.ownership import Job
 from calandria.runtime.worker import Worker
 from calandria.statuses import RunStatus
 from tests.unit.background import reactors
@@ -359,7 +359,7 @@ def test_a_recovered_caller_waits_anew(storage: str, notes: list[str]) -> None:
 def left_waiting(runtime: Runtime) -> Run:
     """Return a run of `Reading` whose process died while it waited for its unit."""
     runtime.prepare()
-    begun = runtime.runner._begin(reactors.Reading, {}, RunOptions())
+    begun = runtime.runner._starter.begin(reactors.Reading, {}, RunOptions())
     assert isinstance(begun, Job)
     steps = begun.execution.drive()
     effect = next(steps)
