@@ -24,6 +24,7 @@ from calandria.storage.sql.hold_table import acquire, hold_of, places_taken
 from calandria.storage.sql.job_table import add_job
 from calandria.storage.sql.sequence_table import (
     assign_position,
+    drain_if_done,
     end_turn,
     forget_sequence,
     pass_position,
@@ -53,6 +54,9 @@ class SqlCoordination:
                 {"run_id": request.execution, "label": request.label},
             ):
                 _share_places(session, request)
+            elif isinstance(found, Refused) and found.primitive == "OrderedLock":
+                # positions before it may have been passed, or its own was: whose turn is it now?
+                _wake(session, TURN_PREFIX + found.key)
         return found
 
     def release(self, execution: str, path: str) -> Sequence[str]:
@@ -252,8 +256,10 @@ def _end_execution(session: Session, execution: str, time: dict[str, Value]) -> 
     values: dict[str, Value] = {"execution": execution}
     for (path,) in session.rows(STATEMENTS["paths_of_execution"], values):
         _release(session, execution, path)
-    for key, path in session.rows(STATEMENTS["open_positions_of"], values):
+    for key, path in session.rows(STATEMENTS["positions_of_execution"], values):
         _end_turn(session, execution, TurnEnd(key, path, failed=False), time)
+        # one that was passed was kept for this execution to learn of it
+        drain_if_done(session, key)
     session.execute(STATEMENTS["forget_waiter"], {"run_id": execution})
 
 

@@ -54,13 +54,13 @@ def take_turn(
             session.execute(STATEMENTS["see_position"], values | {"state": state})
         else:
             session.execute(STATEMENTS["hand_back_position"], values)
-            _drain_if_done(session, turn.key)
+            drain_if_done(session, turn.key)
         detail = f"position {position} waits for position {ahead[0]}"
         return _refused(Refusal.TURN, turn.key, detail, holders=[ahead[1]])
     if turn.strict and session.row(STATEMENTS["failed_before"], values) is not None:
         # passed, so that a run which dies before it records this does not begin when taken up
         session.execute(STATEMENTS["see_position"], values | {"state": "stale"})
-        _drain_if_done(session, turn.key)
+        drain_if_done(session, turn.key)
         return _refused(Refusal.CHAIN_FAILED, turn.key, "an earlier position failed")
     session.execute(STATEMENTS["see_position"], values | {"state": "active"})
     return None
@@ -100,7 +100,7 @@ def end_turn(session: Session, execution: str, end: TurnEnd, time: dict[str, Val
     else:
         values["state"] = "failed" if end.failed else "done"
         session.execute(STATEMENTS["see_position"], values)
-    _drain_if_done(session, end.key)
+    drain_if_done(session, end.key)
     return True
 
 
@@ -110,7 +110,7 @@ def pass_position(session: Session, key: str, position: int, time: dict[str, Val
         if found == position and state in ("waiting", "active"):
             values: dict[str, Value] = time | {"key": key, "position": position, "state": "stale"}
             session.execute(STATEMENTS["see_position"], values)
-            _drain_if_done(session, key)
+            drain_if_done(session, key)
             return True
     return False
 
@@ -122,7 +122,7 @@ def forget_sequence(session: Session, key: str) -> int:
     return count
 
 
-def _drain_if_done(session: Session, key: str) -> None:
+def drain_if_done(session: Session, key: str) -> None:
     """Reset a sequence once nobody in it waits or works: the next position is the first again."""
     if session.row(STATEMENTS["open_positions"], {"key": key}) is None:
         session.execute(STATEMENTS["drain_positions"], {"key": key})

@@ -570,10 +570,9 @@ WHERE sequence_key = :key AND (state = 'waiting' OR state = 'active') LIMIT 1
 SELECT path FROM calandria_positions
 WHERE sequence_key = :key AND execution = :execution AND state = 'active'
 
--- name: open_positions_of
--- The positions of an execution that are not done.
-SELECT sequence_key, path FROM calandria_positions
-WHERE execution = :execution AND (state = 'waiting' OR state = 'active')
+-- name: positions_of_execution
+-- The positions of an execution, done or not.
+SELECT sequence_key, path FROM calandria_positions WHERE execution = :execution
 
 -- name: positions
 -- A whole sequence.
