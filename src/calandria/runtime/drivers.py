@@ -141,9 +141,7 @@ class SyncDriver:
         try:
             value = body.call()
             if inspect.iscoroutine(value):
-                value = self._loop.run(
-                    value, self._session, path=body.path, backward=body.backward
-                )
+                value = self._loop.run(value, self._session, path=body.path, backward=body.backward)
             outcome = of_value(value)
         except BaseException as exception:
             outcome = _outcome_of(exception, self._session, body)
