@@ -90,6 +90,7 @@ def environment() -> dict[str, str]:
         "sqlite": sqlite3.sqlite_version,
         "calandria": version("calandria"),
         "dbos": _version_or_none("dbos"),
+        "celery": _version_or_none("celery"),
         "pydantic": version("pydantic"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
     }
