@@ -55,10 +55,10 @@ def _call_protected(
         if context.stopped:
             raise CancelledError
         performed = _perform(unit, "run", values, runtime.loop, context)
-        outcome = _told(unit, values, protection.judge(_checked(unit, performed)))
+        told = outcome = _told(unit, values, protection.judge(_checked(unit, performed)))
     finally:
         protection.leave(outcome)
-    return outcome
+    return told
 
 
 async def acall(
@@ -104,10 +104,10 @@ async def _acall_protected(
     try:
         performed = await _aperform(unit, values, context)
         assert not isinstance(performed, Interrupted)
-        outcome = _told(unit, values, protection.judge(_checked(unit, performed)))
+        told = outcome = _told(unit, values, protection.judge(_checked(unit, performed)))
     finally:
         await asyncio.shield(runtime.in_thread(protection.leave, outcome))
-    return outcome
+    return told
 
 
 async def _aperform(
