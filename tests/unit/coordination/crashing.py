@@ -69,7 +69,7 @@ class Host:
         Returns the run's id. Its lease and its holds are live until the clock is set forward.
         """
         store = DyingStore(open_store(self._url, clock=self.clock))
-        dying = Runtime(store, settings=QUICK)  # type: ignore[arg-type]
+        dying = Runtime(store, settings=QUICK)
 
         def die() -> None:
             dying.keeper.close()
