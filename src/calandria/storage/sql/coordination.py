@@ -322,7 +322,8 @@ def _pass_on(session: Session, key: str) -> None:
 def _came_free(session: Session, run_id: str, key: str, holders: Sequence[str]) -> bool:
     """Tell whether a release came between a refusal and the note of the wait."""
     if key.startswith(TURN_PREFIX):
-        return not _in_the_way(session, run_id, key)[0]
+        turn: dict[str, Value] = {"key": key.removeprefix(TURN_PREFIX), "execution": run_id}
+        return session.row(STATEMENTS["first_before"], turn) is None
     return len(places_taken(session, key)) < len(holders)
 
 
@@ -341,7 +342,7 @@ def _leads_back(
     """
     waiter, wanted = wait
     found: list[str] | None = None
-    in_the_way, any_will_do = _in_the_way(session, waiter, wanted)
+    in_the_way, any_will_do = _in_the_way(session, waiter, wanted, run_id)
     for holder in in_the_way:
         path: list[str] | None = None
         if holder != run_id:
@@ -369,12 +370,16 @@ def _holder_leads_back(
     return seen[holder]
 
 
-def _in_the_way(session: Session, waiter: str, wanted: str) -> tuple[list[str], bool]:
-    """Return the executions that keep a run from a key, and whether any of them may let it in."""
-    time = session.lease_time
+def _in_the_way(session: Session, waiter: str, wanted: str, run_id: str) -> tuple[list[str], bool]:
+    """Return the executions that keep a run from a key, and whether any of them may let it in.
+
+    Of those before it in a sequence only those count that are `run_id` or wait for something else:
+    what the others wait for is before them, and so before this one, too.
+    """
     if wanted.startswith(TURN_PREFIX):
-        values = time | {"key": wanted.removeprefix(TURN_PREFIX), "execution": waiter}
-        return [row[0] for row in session.rows(STATEMENTS["executions_before"], values)], False
-    rows = session.rows(STATEMENTS["live_holds_of_key"], time | {"key": wanted})
+        turn: dict[str, Value] = {"key": wanted.removeprefix(TURN_PREFIX), "wait": wanted}
+        turn |= {"execution": waiter, "run_id": run_id}
+        return [row[0] for row in session.rows(STATEMENTS["blocked_before"], turn)], False
+    rows = session.rows(STATEMENTS["live_holds_of_key"], session.lease_time | {"key": wanted})
     any_will_do = any(row[2] == HoldKind.SEMAPHORE.value for row in rows)
     return list(dict.fromkeys(row[0] for row in rows)), any_will_do

@@ -673,9 +673,18 @@ SELECT w.run_id, w.wait_key, w.label, w.since
 FROM calandria_waiters AS w JOIN calandria_runs AS r ON r.run_id = w.run_id
 WHERE r.finished_at IS NULL ORDER BY w.since, w.run_id
 
--- name: executions_before
--- The executions whose positions come before one's own in a sequence.
+-- name: first_before
+-- The first position before one's own in a sequence that is not done.
 SELECT p.execution FROM calandria_positions AS p JOIN calandria_positions AS own
     ON own.sequence_key = p.sequence_key AND own.execution = :execution
 WHERE p.sequence_key = :key AND p.position < own.position
-    AND (p.state = 'waiting' OR p.state = 'active')
+    AND (p.state = 'waiting' OR p.state = 'active') LIMIT 1
+
+-- name: blocked_before
+-- Who comes before one's own position in a sequence and waits for more than its turn, or is `run_id`.
+SELECT DISTINCT p.execution FROM calandria_positions AS p JOIN calandria_positions AS own
+    ON own.sequence_key = p.sequence_key AND own.execution = :execution
+WHERE p.sequence_key = :key AND p.position < own.position
+    AND (p.state = 'waiting' OR p.state = 'active') AND (p.execution = :run_id OR EXISTS (
+        SELECT 1 FROM calandria_waiters AS w
+        WHERE w.run_id = p.execution AND w.wait_key <> :wait))

@@ -198,3 +198,18 @@ class WaitingConformance(CoordinationTests):
         parked(store, "b", "turn:k", ["a"])
         wait = keys.wait_for("a", "x", label="Reactor.step", now=NOW, holders=["b"])
         assert list(wait.circle) == ["a", "b"]
+
+    def test_a_circle_is_seen_behind_those_who_only_wait_for_their_turn(
+        self, store: RunStore, keys: CoordinationStore
+    ) -> None:
+        for name in ("a", "b", "c", "d"):
+            keys.assign(ask(name, turns=[turn()]))
+        granted(keys.acquire(ask("d", lock("x"), path="")))
+        for name in ("b", "c", "d"):
+            parked(store, name, "turn:k", ["a"])
+        wait = keys.wait_for("a", "x", label="Reactor.step", now=NOW, holders=["d"])
+        assert list(wait.circle) == ["a", "d"]
+        keys.release("d", "")
+        granted(keys.acquire(ask("outside", lock("x"))))
+        wait = keys.wait_for("a", "x", label="Reactor.step", now=NOW, holders=["outside"])
+        assert not wait.circle
