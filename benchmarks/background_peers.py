@@ -137,7 +137,7 @@ def _dbos_both(folder: Path) -> Iterator[Client]:
 
     @DBOS.workflow(name="one")
     def one() -> float:
-        return tell_the_time()
+        return float(tell_the_time())
 
     DBOS.launch()
     DBOS.register_queue("benchmark", polling_interval_sec=DBOS_POLL)
