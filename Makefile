@@ -59,6 +59,7 @@ bench: $(READY_BENCH)
 	@$(PYTHON) -m benchmarks.step_overhead
 	@$(PYTHON) -m benchmarks.long_run
 	@$(PYTHON) -m benchmarks.background
+	@$(PYTHON) -m benchmarks.coordination
 
 format: $(READY)
 	@$(VENV)/bin/ruff check --fix .

@@ -6,6 +6,9 @@ enqueued by another process than the worker's. The contestants take turns; the b
 counts.
 """
 
+# The peers are extras: types are checked with and without them installed.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import contextlib

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks import measure, reactors
 from benchmarks.coordination_bare import bare, take
-from benchmarks.coordination_reactors import Doing, Locked, Next, NextInWorker
+from benchmarks.coordination_reactors import DOING, Locked, Next, NextInWorker
 from calandria import Result, Runtime, Settings, Success
 from calandria.ports.coordination import CoordinationStore
 from calandria.storage.sql.sqlite import SqliteDatabase
@@ -144,11 +144,11 @@ def _hold_until(
             time.sleep(0.005)
         found.append(time.perf_counter())
 
-    Doing.inside = inside
+    DOING.inside = inside
     try:
         Locked.call(key="k")
     finally:
-        Doing.inside = None
+        DOING.inside = None
 
 
 def _enter() -> float:

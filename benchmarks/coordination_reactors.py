@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import ClassVar
 
 from calandria import Lock, Reactor, Step, step
-from calandria.coordination.primitives import Primitive
 
 
 class Doing:
     """What the holder of a key does while it is inside, in this process."""
 
-    inside: Callable[[], None] | None = None
+    def __init__(self) -> None:
+        self.inside: Callable[[], None] | None = None
+
+
+DOING = Doing()
 
 
 class Locked(Step):
@@ -21,13 +23,13 @@ class Locked(Step):
 
     key: str
 
-    coordination: ClassVar[list[Primitive]] = [Lock("{key}", wait=60)]
+    coordination = [Lock("{key}", wait=60)]
 
     def run(self) -> float:
         """Tell the time."""
         at = time.perf_counter()
-        if Doing.inside is not None:
-            Doing.inside()
+        if DOING.inside is not None:
+            DOING.inside()
         return at
 
 
@@ -36,7 +38,7 @@ class Next(Step):
 
     key: str
 
-    coordination: ClassVar[list[Primitive]] = [Lock("{key}", wait=60)]
+    coordination = [Lock("{key}", wait=60)]
 
     def run(self) -> float:
         """Tell the time."""
@@ -49,5 +51,5 @@ class NextInWorker(Reactor):
     key: str
 
     told = step(Next)
-    coordination: ClassVar[list[Primitive]] = [Lock("{key}")]
+    coordination = [Lock("{key}")]
     background = True
