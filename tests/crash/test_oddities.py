@@ -180,7 +180,7 @@ ODD_NAMES = ["ü", "名前", "数", "x" * 4000, "_1", "straße"]
 
 def _plain_steps(names: list[str]) -> dict[str, Any]:
     members: dict[str, Any] = {}
-    before: list[Any] = []
+    before: Any = None
     for name in names:
         members[name] = (
             step(Plain, name="") if before is None else step(Plain, name="").after(before)
