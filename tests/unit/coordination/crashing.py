@@ -10,6 +10,7 @@ from calandria import Reactor, Runtime, Settings
 from calandria.ports.run_store import RunFilter
 from calandria.storage import open_store
 from tests.unit.coordination.conftest import QUICK
+from tests.unit.runtime.crashing import Death, DyingStore
 
 LONG_AFTER = 1000.0
 """Seconds after which every lease and hold of these tests has lapsed."""
@@ -25,30 +26,6 @@ class SetClock:
 
     def now(self) -> float:
         return self.time
-
-
-class Death(BaseException):
-    """Stands for the end of the process: from it on, the dying runtime records nothing."""
-
-
-class DyingStore:
-    """A store that passes everything on until it is dead, and then raises `Death`."""
-
-    def __init__(self, store: Any) -> None:
-        self._store = store
-        self.dead = False
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._store, name)
-        if name == "close" or not callable(method):
-            return method
-
-        def call(*arguments: Any, **options: Any) -> Any:
-            if self.dead:
-                raise Death
-            return method(*arguments, **options)
-
-        return call
 
 
 class Host:

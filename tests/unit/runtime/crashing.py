@@ -20,8 +20,8 @@ class Death(BaseException):
 class DyingStore:
     """A store that passes everything on until it is dead, and then raises `Death`."""
 
-    def __init__(self, url: str) -> None:
-        self._store = open_store(url)
+    def __init__(self, store: Any) -> None:
+        self._store = store
         self.dead = False
 
     def __getattr__(self, name: str) -> Any:
@@ -44,7 +44,7 @@ def die_in(
 
     Returns the run's id once its lease has lapsed.
     """
-    store = DyingStore(url)
+    store = DyingStore(open_store(url))
     dying = Runtime(store, settings=Settings(lease_ttl=SHORT))
 
     def die() -> None:
