@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from calandria.storage.sql import turnstile
 from calandria.storage.sql.turnstile import LONGEST_PAUSE, Turnstile
 
 WAIT = 30.0
@@ -123,4 +125,34 @@ def test_a_closed_turnstile_lets_go_of_its_turn(worker: Turnstile, caller: Turns
     until_wanted(worker)
     worker.close()
     passing.join()
+    assert not worker.wanted
+
+
+@pytest.mark.parametrize("call", range(6))
+@pytest.mark.parametrize("urgent", [True, False])
+def test_an_interruption_keeps_nobody_out(
+    worker: Turnstile, caller: Turnstile, call: int, urgent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C right after the nth lock or unlock: what was taken is let go of."""
+    calls = iter(range(100))
+
+    class Interrupted:
+        def __getattr__(self, name: str) -> object:
+            return getattr(fcntl, name)
+
+        @staticmethod
+        def flock(file: int, operation: int) -> None:
+            fcntl.flock(file, operation)
+            if next(calls) == call:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(turnstile, "fcntl", Interrupted())
+    try:
+        with worker.urgently if urgent else worker:
+            pass
+    except KeyboardInterrupt:
+        pass
+    monkeypatch.undo()
+    assert not caller.wanted
+    Passing(caller, urgent=True).join()
     assert not worker.wanted

@@ -44,19 +44,31 @@ class Turnstile:
 
     def enter(self, *, urgent: bool = False) -> None:
         """Wait for the turn."""
-        if self._file is not None and self._urgent is not None and sys.platform != "win32":
+        if self._file is None or self._urgent is None or sys.platform == "win32":
+            return
+        try:
             if urgent:
-                try:
-                    fcntl.flock(self._urgent, fcntl.LOCK_SH)
-                    fcntl.flock(self._file, fcntl.LOCK_EX)
-                finally:
-                    fcntl.flock(self._urgent, fcntl.LOCK_UN)
+                self._wait_urgently(self._file, self._urgent)
             else:
-                pause = self._not_before - time.monotonic()
-                if pause > 0:  # even a sleep of no time costs as much as a commit
-                    time.sleep(pause)
-                fcntl.flock(self._file, fcntl.LOCK_EX)
+                self._wait(self._file)
             self._entered = time.monotonic()
+        except BaseException:
+            # an interruption may come when the turn has just been given
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            raise
+
+    def _wait(self, file: int) -> None:
+        pause = self._not_before - time.monotonic()
+        if pause > 0:  # even a sleep of no time costs as much as a commit
+            time.sleep(pause)
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+    def _wait_urgently(self, file: int, mark: int) -> None:
+        try:
+            fcntl.flock(mark, fcntl.LOCK_SH)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        finally:
+            fcntl.flock(mark, fcntl.LOCK_UN)
 
     @property
     def urgently(self) -> UrgentTurn:
@@ -83,16 +95,20 @@ class Turnstile:
             fcntl.flock(self._urgent, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return True
-        fcntl.flock(self._urgent, fcntl.LOCK_UN)
+        finally:
+            fcntl.flock(self._urgent, fcntl.LOCK_UN)
         return False
 
     def leave(self) -> None:
         """Let the next one through."""
-        if self._file is not None and sys.platform != "win32":
+        if self._file is None or sys.platform == "win32":
+            return
+        try:
             if self.wanted:
                 now = time.monotonic()
                 pause = min((now - self._entered) * PAUSE, LONGEST_PAUSE)
                 self._not_before = now + pause
+        finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
