@@ -119,7 +119,9 @@ class SyncDriver:
 
     def _await_settlement(self, timeout: float | None) -> None:
         if self._started:
-            self._performing = self._started.popleft()
+            # in two places for a moment: an interruption between two instructions loses no body
+            self._performing = self._started[0]
+            self._started.popleft()
             self._ended.append(self._perform(self._performing))
             self._performing = None
         elif not self._ended:
@@ -129,6 +131,8 @@ class SyncDriver:
     def _cut_off(self) -> None:
         """Settle the body that was being performed, if an interruption came just beside it."""
         body, self._performing = self._performing, None
+        if self._started and self._started[0] is body:
+            self._started.popleft()
         if body is not None and not any(ended.body is body for ended in self._ended):
             clock = self._session.services.clock
             self._ended.append(
