@@ -89,6 +89,8 @@ def _perform(work: Callable[[], object]) -> NoReturn:
     code = 70
     try:
         faulthandler.enable()
+        # a shell that starts the tests with `&` has them ignore it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         work()
         code = 0
     except BaseException:
