@@ -99,6 +99,8 @@ def _recovering(folder: Path) -> None:
     with site.runtime() as runtime:
         (run,) = runs(runtime=runtime)
         assert run.status is RunStatus.COMPLETED
+        # one executed it; each of the others may have claimed it once more after its end
+        assert 2 <= run.epoch <= 1 + UNDOERS and run.lease_owner is None
 
 
 def _one_key(folder: Path) -> None:
